@@ -1,9 +1,9 @@
-"""The agent measured as people run it: `steno chat -p`, with the model in a process of its own.
+"""Measures the agent as `steno chat -p`, with the model server in a separate process.
 
-    python bench/agent.py [--turns 5000]      1,000 at least; two minutes
+    python bench/agent.py [--turns 5000]      at least 1,000; takes two minutes
 
-All figures are those of the agent's process alone: CPU of all its threads, resident memory, and
-the bytes it leaves below its folders.
+All figures are those of the agent process alone: CPU time of all its threads, resident memory, and the bytes it
+writes below its directories.
 """
 
 import argparse
@@ -31,7 +31,7 @@ TRIES = 10
 
 
 class Moment(NamedTuple):
-    """What an agent has taken up to some turn."""
+    """Measurements of an agent up to a turn."""
 
     cpu: float
     memory: int
@@ -39,18 +39,18 @@ class Moment(NamedTuple):
 
 
 def starting() -> list[Row]:
-    """What it takes from nothing to the first request on its way."""
+    """Measure the time until the first request is sent."""
     floor = min(_bare() for _ in range(TRIES))
     ours = min(_to_first_request() for _ in range(TRIES))
     detail = f"{ours * 1000:.0f} ms against {floor * 1000:.0f} ms of python -c pass"
     return [
         row("steno chat -p to the first request, CPU s", ours, 0.35, detail),
-        row("the same, CPU ÷ python -c pass", ours / floor, None, ""),
+        row("steno chat -p to the first request, CPU ÷ python -c pass", ours / floor, None, ""),
     ]
 
 
 def working(turns: int, settings: str = "", limit: float | None = 1.25) -> list[Row]:
-    """Many turns in one session, each of two requests and one call that reads 3.5 KB."""
+    """Measure many turns in one session, each with two requests and one call that reads 3.5 KB."""
     with tempfile.TemporaryDirectory(prefix="steno-agent-") as folder:
         span = turns // 10
         marks = (100, 100 + span, turns - span, turns)
@@ -58,18 +58,18 @@ def working(turns: int, settings: str = "", limit: float | None = 1.25) -> list[
     first, late = (later.cpu - early.cpu) / span, (last.cpu - before.cpu) / span
     grown = (last.memory - later.memory) / MB
     written = (last.written - before.written) / span
-    name = "with a window that never fills" if settings else "in one session"
+    name = "without compaction" if settings else "in one session"
     spans = f"turns {marks[2]:,} to {turns:,} against {marks[0]} to {marks[1]}"
     return [
-        row(f"{turns:,} turns {name}, CPU ms per turn at their end", late * 1000, None, spans),
-        row("the same ÷ that at their beginning", late / first, limit, f"{first * 1000:.1f} ms"),
+        row(f"{turns:,} turns {name}, CPU ms per turn, late", late * 1000, None, spans),
+        row(f"{turns:,} turns {name}, CPU per turn late ÷ early", late / first, limit, f"{first * 1000:.1f} ms"),
         row(
             f"resident memory at turn {turns:,} ÷ at turn {marks[1]}",
             last.memory / later.memory,
             limit,
             f"{last.memory / MB:.0f} MB, {grown:+.1f} MB",
         ),
-        row("KB written per turn", written / 1000, None, f"{last.written / MB:.1f} MB in all"),
+        row("KB written per turn", written / 1000, None, f"{last.written / MB:.1f} MB in total"),
     ]
 
 
@@ -108,7 +108,7 @@ def _turns(folder: Path, marks: tuple[int, ...], settings: str) -> list[Moment]:
 
 @contextmanager
 def served(file: Path) -> Generator[str]:
-    """Run the model that answers at once; yield where it is."""
+    """Run the model server; yield its URL."""
     command = [sys.executable, str(HERE / "agent_server.py"), str(file)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -132,7 +132,7 @@ def _environment(folder: Path, url: str) -> dict[str, str]:
 
 
 def _to_first_request() -> float:
-    """Return the CPU seconds of an agent when its first request has come in."""
+    """Return the CPU seconds of an agent until its first request arrives."""
     with (
         tempfile.TemporaryDirectory(prefix="steno-agent-") as folder,
         socket.create_server(("127.0.0.1", 0)) as listening,
@@ -170,7 +170,7 @@ def _bare() -> float:
 
 
 def _cpu(pid: int) -> float:
-    """Return the CPU seconds of all threads of a process, to the nanosecond."""
+    """Return the CPU seconds of all threads of a process, with nanosecond precision."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((each / "schedstat").read_text().split()[0]) for each in threads) / 1e9
 
@@ -185,7 +185,7 @@ def _below(folder: Path) -> int:
 
 
 def measured(turns: int = TURNS) -> list[Row]:
-    """Return all that is measured of the agent."""
+    """Return all measurements of the agent."""
     endless = json.dumps({"autoCompactEnabled": False})
     return [*starting(), *working(turns), *working(turns // 5, endless, None)]
 

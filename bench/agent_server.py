@@ -1,7 +1,7 @@
-"""A model that answers at once, in a process of its own: `python bench/agent_server.py FILE`.
+"""A model server that answers immediately, in a separate process: `python bench/agent_server.py FILE`.
 
-It asks for the file to be read once per prompt, then says that it is done. It says on which port
-it listens. It proves nothing of a request, so that what is measured is the agent.
+For each prompt it requests a read of the file, then ends the turn. It prints its port. It does not validate requests,
+so that only the agent is measured.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ SIZE = 4
 
 
 class Body(msgspec.Struct):
-    """What it looks at in a request."""
+    """The fields of a request that the server reads."""
 
     messages: list[msgspec.Raw]
     tools: list[msgspec.Raw] = []
 
 
 class Model:
-    """Answers requests, with a new name for each answer."""
+    """Answers requests, with a new ID for each answer."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -40,7 +40,7 @@ class Model:
             writer.close()
 
     def answer(self, body: bytes) -> bytes:
-        """Return the stream that answers a request."""
+        """Return the event stream that answers a request."""
         self.answers += 1
         asked = msgspec.json.decode(body, type=Body)
         if asked.tools and b'"tool_result"' not in bytes(asked.messages[-1]):
@@ -49,19 +49,19 @@ class Model:
 
 
 def length_of(head: bytes) -> int:
-    """Return how long the body behind a head is."""
+    """Return the content length in a request head."""
     lines = [line.partition(b":") for line in head.lower().split(b"\r\n")]
     return next(int(value) for name, _, value in lines if name == b"content-length")
 
 
 def whole(stream: bytes) -> bytes:
-    """Return a stream with the head of an answer."""
+    """Return a stream with the head of an HTTP response."""
     head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: "
     return f"{head}{len(stream)}\r\n\r\n".encode() + stream
 
 
 def answered(number: int, tokens: int, call: str = "") -> bytes:
-    """Return an answer as a stream of events: a call that reads a file, or a word."""
+    """Return an answer as an event stream: a tool call that reads a file, or text."""
     usage = {"input_tokens": tokens, "output_tokens": 20}
     message: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": []}
     message |= {"model": "claude-opus-4-5-20251101", "stop_reason": None, "usage": usage}

@@ -1,4 +1,4 @@
-"""The programs that are measured, one per process: `python bench/child.py NAME ARGUMENTS…`."""
+"""The measured programs, one per process: `python bench/child.py NAME ARGUMENTS…`."""
 
 import os
 import resource
@@ -9,43 +9,43 @@ import msgspec
 
 
 class Text(msgspec.Struct, tag="text", tag_field="type"):
-    """Words."""
+    """A text block."""
 
     text: str = ""
 
 
 class Thinking(msgspec.Struct, tag="thinking", tag_field="type"):
-    """Reasoning."""
+    """A thinking block."""
 
     thinking: str = ""
 
 
 class ToolUse(msgspec.Struct, tag="tool_use", tag_field="type"):
-    """A call."""
+    """A tool call."""
 
     id: str = ""
     name: str = ""
 
 
 class ToolResult(msgspec.Struct, tag="tool_result", tag_field="type"):
-    """A result."""
+    """A tool result."""
 
     tool_use_id: str = ""
 
 
 class Image(msgspec.Struct, tag="image", tag_field="type"):
-    """A picture."""
+    """An image block."""
 
 
 class Message(msgspec.Struct):
-    """What a bare loop needs of a message."""
+    """The fields of a message that a minimal loop reads."""
 
     id: str | None = None
     content: str | list[Text | Thinking | ToolUse | ToolResult | Image] | None = None
 
 
 class Envelope(msgspec.Struct, rename="camel"):
-    """What a bare loop needs of a record."""
+    """The fields of a record that a minimal loop reads."""
 
     type: str | None = None
     uuid: str | None = None
@@ -60,13 +60,13 @@ class Envelope(msgspec.Struct, rename="camel"):
 
 
 def transcripts(folder: str) -> Iterator[str]:
-    """Yield the session files below a folder."""
+    """Yield the session files below a directory."""
     for place, _, names in os.walk(folder):
         yield from (os.path.join(place, name) for name in names if name.endswith(".jsonl"))
 
 
 def bare(folder: str) -> str:
-    """Read envelopes and text with nothing but a typed decoder and a loop: the floor."""
+    """Read envelopes and text with only a typed decoder and a loop, as the baseline."""
     decode = msgspec.json.Decoder(Envelope).decode
     records = words = 0
     for path in transcripts(folder):
@@ -86,7 +86,7 @@ def bare(folder: str) -> str:
 
 
 def read(folder: str) -> str:
-    """Read envelopes and text through steno."""
+    """Read envelopes and text with steno."""
     from steno.format.lines import read_records
     from steno.store.file_source import FileSource
 
@@ -102,7 +102,7 @@ def read(folder: str) -> str:
 
 
 def load(path: str) -> str:
-    """Open one session whole: nodes, leaf, conversation."""
+    """Open one session completely: nodes, leaf, conversation."""
     from steno.session.session import Session
     from steno.session.transcript import load as load_transcript
     from steno.store.file_source import FileSource
@@ -112,7 +112,7 @@ def load(path: str) -> str:
 
 
 def check(path: str) -> str:
-    """Check a folder as `steno check --json` does, or one file."""
+    """Check one file, or a directory as `steno check --json` does."""
     from steno.check.file_reports import check_files, find_all_files
     from steno.store.session_lookup import find
 
@@ -128,7 +128,7 @@ PROGRAMS: dict[str, Callable[[str], str]] = {"bare": bare, "read": read, "load":
 
 
 def main() -> None:
-    """Run one program and say what it found, its CPU seconds and its peak memory in MB."""
+    """Run one program; print its result, CPU seconds and peak memory in MB."""
     name, argument = sys.argv[1:]
     found = PROGRAMS[name](argument)
     used = resource.getrusage(resource.RUSAGE_SELF)

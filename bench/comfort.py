@@ -1,19 +1,17 @@
-"""How many ordinary commands that only read the agent runs without asking.
+"""Measures how many ordinary read-only commands the agent runs without approval.
 
-    python bench/comfort.py [--all]           the corpus beside the repository, or STENO_SHARED
+    python bench/comfort.py [--all]           uses the corpus beside the repository, or STENO_SHARED
 
-Selection rule: the distinct commands of the public sessions that a person would call read-only by
-the tables below, sorted by a hash of their text, up to 200. They come from three sources, each taken when the
-one before it is used up: whole Bash calls; the reading parts of Bash calls that do more as well; the
-sessions' own Read, Grep and Glob calls, written as the command for it. A command is read-only when
-it has no here-document, no redirection but to /dev/null or between descriptors, no substitution with
-a program that is not in the tables, and every program in it, behind pipes, `&&`, `||`, `;`, loops
-and `cd`, stands in `PROGRAMS` (or is a subcommand of git in `GIT`) without a word that makes it
-write.
+Selection: the distinct commands of the public sessions that are read-only according to the tables below, sorted by a
+hash of their text, up to 200. They come from three sources, each used when the previous one is exhausted: whole Bash
+calls; the read-only parts of other Bash calls; the Read, Grep and Glob calls of the sessions, written as the
+equivalent command. A command is read-only if it has no here-document, no redirection except to /dev/null or between
+descriptors, no substitution with a program that is not in the tables, and every program in it, after pipes, `&&`,
+`||`, `;`, loops and `cd`, is in `PROGRAMS` (or a subcommand of git in `GIT`) without an argument that makes it write.
 
-The working folder of each call, and every absolute path of its machine, is put into a made-up
-project: a path below the call's folder keeps its rest, any other one lies in `elsewhere/` there.
-Missing files are made up as empty ones, so that a decision does not depend on their absence.
+The working directory of each call, and every absolute path of its machine, is mapped into a generated project: a path
+below the working directory keeps its rest, any other path is in `elsewhere/`. Missing files are created empty, so
+that a decision does not depend on their absence.
 """
 
 import argparse
@@ -43,7 +41,7 @@ def names(text: str) -> list[str]:
     return text.split()
 
 
-# Programs that only read, and the words with which they do more.
+# Read-only programs, and the arguments with which they write.
 PROGRAMS = {
     **dict.fromkeys(
         names(
@@ -62,10 +60,10 @@ PROGRAMS = {
     "sed": r"-i.*|--in-place.*|-[nEr]*i.*",
     "awk": r".*(system|\||>|getline).*",
 }
-# What stands behind these is a command of its own.
+# Programs that run the command after them.
 WRAPPERS = {"xargs": r"-.*|\d+|\{\}", "time": r"-p", "timeout": r"\d+[smh]?", "command": ""}
 VERSIONS = frozenset(names("node npm pnpm python python3 go cargo rustc git gh mise ruby java"))
-# Subcommands of git that only read, and the words with which they do more.
+# Read-only subcommands of git, and the arguments with which they write.
 GIT = {
     **dict.fromkeys(
         names(
@@ -92,7 +90,7 @@ _SYSTEM = re.compile(r"/(dev/null|dev/std\w+|usr|bin|etc|proc)\b")
 
 
 class Call(NamedTuple):
-    """A call of a tool, and the folder it was made in."""
+    """A tool call, and its working directory."""
 
     tool: str
     given: dict[str, Any]
@@ -100,7 +98,7 @@ class Call(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command, the folder it was run in, and which source it is from."""
+    """A command, its working directory, and its source."""
 
     text: str
     cwd: str
@@ -108,13 +106,13 @@ class Command(NamedTuple):
 
 
 def main() -> None:
-    """Print how many of the commands are allowed, and why the others are not."""
-    parser = argparse.ArgumentParser(description="Measure how many read-only commands run unasked.")
-    parser.add_argument("--all", action="store_true", help="print the allowed commands as well")
+    """Print how many commands are allowed, and why the others are not."""
+    parser = argparse.ArgumentParser(description="Measure how many read-only commands run without approval.")
+    parser.add_argument("--all", action="store_true", help="also print the allowed commands")
     chosen = parser.parse_args()
     public = Path(os.environ.get("STENO_SHARED") or ROOT.parent / "shared") / "corpus" / "public"
     if not public.is_dir():
-        sys.exit(f"no corpus in {public}: set STENO_SHARED to the folder that holds `corpus`")
+        sys.exit(f"no corpus in {public}: set STENO_SHARED to the directory that contains `corpus`")
     commands = selection(public)
     asked: list[tuple[str, str]] = []
     sources: Counter[str] = Counter()
@@ -135,7 +133,7 @@ def main() -> None:
         print(f"ask    {shown[:150]}\n       {reason[:150]}")
     allowed = len(commands) - len(asked)
     share = 100 * allowed / len(commands) if commands else 0
-    print(f"{allowed} of {len(commands)} read-only commands run without asking ({share:.1f} %)")
+    print(f"{allowed} of {len(commands)} read-only commands run without approval ({share:.1f} %)")
     for source, count in Counter(each.source for each in commands).items():
         print(f"  {sources[source]} of {count} from: {source}")
     for reason, count in Counter(_kind(reason) for _, reason in asked).most_common():
@@ -143,7 +141,7 @@ def main() -> None:
 
 
 def why_asked(command: str, project: Path) -> str:
-    """Return why a command needs approval in the default mode; empty when it runs unasked."""
+    """Return why a command needs approval in the default mode; empty if it does not."""
     place, home = str(project), str(project.parent / "home")
     rules = parse_rules([], root=place, cwd=place, home=home)
     guard = PermissionChecker(rules, "default", place, (place,), home=home)
@@ -152,7 +150,7 @@ def why_asked(command: str, project: Path) -> str:
 
 
 def selection(public: Path) -> list[Command]:
-    """Return the commands that are measured, by the rule above."""
+    """Return the selected commands, by the rule above."""
     calls = list(_calls(public))
     sources = {
         "whole call": [(str(call.given.get("command")), call) for call in calls if _is_bash(call)],
@@ -173,7 +171,7 @@ def selection(public: Path) -> list[Command]:
 
 
 def _rank(text: str) -> bytes:
-    """Return what commands are sorted by: no kind of them comes first."""
+    """Return the sort key of a command, which prefers no kind of command."""
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -182,13 +180,13 @@ def _is_bash(call: Call) -> bool:
 
 
 def _reading_parts(command: str) -> Iterator[str]:
-    """Yield the parts between `&&`, `||`, `;` and lines that only read."""
+    """Yield the parts of a command, split at `&&`, `||`, `;` and newlines."""
     if not re.search(r"<<|`|\$\(|[\"'][^\"']*(?:&&|;|\n)", command):
         yield from (part.strip() for part in re.split(r"&&|\|\||;|\n", command))
 
 
 def _as_command(call: Call) -> str:
-    """Return the command for a call that reads or searches; empty for others."""
+    """Return the equivalent command of a Read, Grep or Glob call; empty for other calls."""
     given = {key: value for key, value in call.given.items() if isinstance(value, str | int)}
     path = shlex.quote(str(given.get("path", ".")))
     pattern = shlex.quote(str(given.get("pattern", "")))
@@ -215,7 +213,7 @@ def _calls(folder: Path) -> Iterator[Call]:
 
 
 def _calls_in(value: Any, cwd: str) -> Iterator[Call]:
-    """Yield the tool calls in a record, also those of sub-agents inside of it."""
+    """Yield the tool calls in a record, including nested sub-agents."""
     if isinstance(value, list):
         for each in cast("list[Any]", value):
             yield from _calls_in(each, cwd)
@@ -229,11 +227,11 @@ def _calls_in(value: Any, cwd: str) -> Iterator[Call]:
             yield from _calls_in(each, cwd)
 
 
-# What a person would call read-only
+# Read-only commands
 
 
 def only_reads(command: str) -> bool:
-    """Whether every part of a command is in the tables."""
+    """Return whether every part of a command is read-only according to the tables."""
     if "<<" in command or "`" in command:
         return False
     command = re.sub(r"\d?>&\d|&>/dev/null|\d?>\s*/dev/null|\d?>&-", " ", command)
@@ -299,11 +297,11 @@ def _no_word(pattern: str, words: list[str]) -> bool:
     return not pattern or not any(re.fullmatch(pattern, word) for word in words)
 
 
-# A project for them
+# The generated project
 
 
 def anchored(command: Command, project: Path) -> str:
-    """Return the command with every absolute path of its machine inside the project."""
+    """Return the command with every absolute path of its machine mapped into the project."""
 
     def inside(match: re.Match[str]) -> str:
         path = match[0]
@@ -326,12 +324,12 @@ def _make_project(project: Path) -> None:
 
 
 def _make_files(command: str, project: Path) -> None:
-    """Make the folders and files below the project that a command names."""
+    """Create the directories and files in the project that a command names."""
     folders = re.findall(r"\bcd\s+([\w./-]+)", command)
     paths = re.findall(rf"{re.escape(str(project))}/([\w./@+-]+)", command)
     for name in (*folders, *paths):
         path = Path(os.path.normpath(project / name))
-        # A name without an ending is taken for a folder; one that is taken already stays.
+        # A name without a suffix is a directory; existing paths are kept.
         with suppress(FileExistsError, NotADirectoryError):
             if path.is_relative_to(project) and (name in folders or not path.suffix):
                 path.mkdir(parents=True, exist_ok=True)
@@ -341,7 +339,7 @@ def _make_files(command: str, project: Path) -> None:
 
 
 def _kind(reason: str) -> str:
-    """Return a reason without what is special about one command."""
+    """Return a reason without the parts specific to one command."""
     program = re.search(r"`([^` ]+)", reason)
     plain = re.sub(r"`[^`]*`", "…", reason)
     return f"{plain} ({program[1]})" if program else plain

@@ -1,8 +1,7 @@
-"""What confinement adds to the start of a command: `python bench/confinement.py [ROUNDS]`.
+"""Measures the time that the sandbox adds to the start of a command: `python bench/confinement.py [ROUNDS]`.
 
-Confined and unconfined starts of the same program alternate within one run, so that both see the
-same machine; the figure is the difference of the medians. On a busy machine most of that is
-waiting for a processor, so the processor time that a start takes is printed too.
+Sandboxed and plain starts of the same program alternate within one run; the result is the difference of the medians. On
+a busy machine most of it is waiting for a processor, so the CPU time of a start is printed as well.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ async def _timed(start: Callable[[], Awaitable[int]]) -> float:
 
 
 async def _processor_ms(start: Callable[[], Awaitable[int]], launcher: SandboxLauncher, rounds: int) -> float:
-    """Return the processor time of one start, without that of the helper's own."""
+    """Return the CPU time of one start, without that of the launcher."""
     spent: list[float] = []
     for count in (1, rounds + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -64,9 +63,9 @@ async def _compare(choice: str, argv: list[str], policy: SandboxPolicy, rounds: 
     before, after = (statistics.median(column) for column in zip(*times, strict=True))
     name = choice or "both"
     print(
-        f"{name:12} {os.path.basename(argv[0]):6} plain {before:6.2f} ms  confined {after:6.2f} ms"
+        f"{name:12} {os.path.basename(argv[0]):6} plain {before:6.2f} ms  sandboxed {after:6.2f} ms"
         f"  overhead {after - before:+6.2f} ms ({after / before:.2f} times)"
-        f"  processor {work[1] - work[0]:+5.2f} ms"
+        f"  CPU {work[1] - work[0]:+5.2f} ms"
     )
 
 
@@ -88,7 +87,7 @@ def main(rounds: int) -> None:
         policy = _fill(folder)
         for choice in ("", "namespaces", "landlock"):
             if not probe_sandbox({"STENO_CONFINEMENT": choice}).usable:
-                print(f"{choice or 'both':12} cannot be used here")
+                print(f"{choice or 'both':12} not available")
                 continue
             for argv in _COMMANDS.values():
                 asyncio.run(_compare(choice, argv, policy, rounds))

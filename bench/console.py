@@ -1,9 +1,9 @@
-"""Measures the console: how soon it is ready, what a token costs in bytes, whether it stays flat.
+"""Measures the console: start-up time, bytes and CPU time per token, and growth over many turns.
 
-    python bench/console.py [2000]      with as many turns
+    python bench/console.py [2000]      number of turns
 
-The real program runs in a pty against the scripted server; nothing is simulated. CPU time is that
-of the program alone, read from /proc, so a busy machine does not count.
+The real program runs in a pty against the scripted server. CPU time is that of the program alone, read from /proc,
+so other load on the machine has little effect.
 """
 
 import os
@@ -35,7 +35,7 @@ _CLEARS: Final = (b"\x1b[2J", b"\x1b[3J", b"\x1bc", b"\x1b[?1049h")
 
 
 def terminal(folder: str, mind: "Responder", url: str = "") -> "Terminal":
-    """Return a terminal as the tests have it; they lie beside this folder."""
+    """Return the terminal of the tests, which are in the parent directory."""
     root = str(Path(__file__).resolve().parent.parent)
     if root not in sys.path:
         sys.path.append(root)
@@ -45,7 +45,7 @@ def terminal(folder: str, mind: "Responder", url: str = "") -> "Terminal":
 
 
 class Moment(NamedTuple):
-    """What a talk has taken up to some turn: CPU seconds, megabytes."""
+    """CPU seconds and memory in MB of a conversation up to a turn."""
 
     turn: int
     cpu: float
@@ -64,7 +64,7 @@ def memory(pid: int) -> int:
 
 
 def ready() -> float:
-    """Return the CPU seconds until the prompt is there and takes keys."""
+    """Return the CPU seconds until the prompt accepts input."""
     best = 9.0
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder, terminal(folder, ScriptedResponder()) as console:
@@ -76,7 +76,7 @@ def ready() -> float:
 
 
 def streaming() -> tuple[float, float, int]:
-    """Return bytes and CPU milliseconds per streamed token, and how often the screen was cleared."""
+    """Return bytes and CPU milliseconds per streamed token, and the number of screen clears."""
     words = [f"word{number} " + ("" if (number + 1) % 40 else "\n\n") for number in range(_TOKENS)]
     said = ReplyBlock({"type": "text", "text": "".join(words)}, tuple(words))
     script = ScriptedResponder().on("go", Reply(content=(said,))).otherwise("Yes.")
@@ -95,10 +95,10 @@ def streaming() -> tuple[float, float, int]:
 
 
 def long_talk(turns: int) -> list[Moment]:
-    """Return what a long talk has taken at ten moments of it.
+    """Return the measurements of a long conversation at ten moments.
 
-    Each turn reads a file. The model answers at once, in a process of its own: one that took longer
-    with every turn would be waited for, and to wait costs frames.
+    Each turn reads a file. The model answers immediately, in a separate process: waiting for a slower model would cost
+    frames.
     """
     marks: list[Moment] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -124,24 +124,24 @@ def long_talk(turns: int) -> list[Moment]:
 
 
 def measured(turns: int = TURNS) -> list[Row]:
-    """Return all figures of the console."""
-    rows = [row("the console's first prompt, CPU s", ready(), 0.3, "before the engine is there")]
+    """Return the measurements of the console."""
+    rows = [row("console start to the first prompt, CPU s", ready(), 0.3, "before the engine is loaded")]
     size, taken, clears = streaming()
-    rows.append(row("bytes to the terminal per streamed token", size, 60, f"{taken:.2f} ms CPU"))
-    rows.append(row("times the screen was cleared", clears, 0, f"{_TOKENS} tokens"))
+    rows.append(row("console output per streamed token, bytes", size, 60, f"{taken:.2f} ms CPU"))
+    rows.append(row("console screen clears", clears, 0, f"{_TOKENS} tokens"))
     marks = long_talk(turns)
     first, second, before, last = marks[0], marks[1], marks[-2], marks[-1]
     early = (second.cpu - first.cpu) / (second.turn - first.turn)
     late = (last.cpu - before.cpu) / (last.turn - before.turn)
-    detail = f"{early * 1000:.1f} ms a turn, then {late * 1000:.1f}"
-    rows.append(row(f"{turns} turns in the console, CPU late ÷ early", late / early, 1.25, detail))
-    sizes = f"{second.memory:.0f} MB, then {last.memory:.0f}"
-    rows.append(row("the same, memory late ÷ early", last.memory / second.memory, 1.25, sizes))
+    detail = f"{early * 1000:.1f} ms per turn early, {late * 1000:.1f} ms late"
+    rows.append(row(f"console, {turns} turns, CPU late ÷ early", late / early, 1.25, detail))
+    sizes = f"{second.memory:.0f} MB early, {last.memory:.0f} MB late"
+    rows.append(row(f"console, {turns} turns, memory late ÷ early", last.memory / second.memory, 1.25, sizes))
     return rows
 
 
 def main(turns: int) -> int:
-    """Measure and print; 1 when a limit was passed."""
+    """Measure and print; return 1 if a limit was exceeded."""
     rows = measured(turns)
     show(rows)
     return 1 if any(map(passed, rows)) else 0

@@ -1,4 +1,4 @@
-"""SQLite's FTS5 as a search engine: without content, beside a table of times."""
+"""SQLite FTS5 as a search engine: contentless, with a table of times."""
 
 import re
 import sqlite3
@@ -30,11 +30,11 @@ class Fts5:
         self.base.execute("pragma synchronous=normal")
         if new:
             self.base.executescript(SCHEMA)
-            # The default of 1 MB makes a segment of the index every few hundred documents.
+            # The default of 1 MB creates an index segment every few hundred documents.
             self.base.execute(f"insert into f(f, rank) values('hashsize', {64 << 20})")
 
     def build(self, documents: Iterable[tuple[int, str]]) -> None:
-        """Add many documents, a batch per transaction."""
+        """Add documents, one transaction per batch."""
         batch = list[tuple[int, int, str]]()
         for number, (time, text) in enumerate(documents, 1):
             batch.append((number, time, text))
@@ -56,17 +56,17 @@ class Fts5:
         self._insert(documents)
 
     def close(self) -> None:
-        """Write everything where it belongs."""
+        """Checkpoint and close the database."""
         self.base.execute("pragma wal_checkpoint(truncate)")
         self.base.close()
 
     def find(self, kind: str, words: str, order: str) -> list[int]:
-        """Return the first 20 documents: `prefix`, or else a word or a phrase."""
+        """Return the first 20 documents for a `prefix`, a word or a phrase."""
         match = f'"{words}"*' if kind == "prefix" else f'"{words}"'
         return self._ask(order, match)
 
     def contains(self, part: str, order: str = "ranked") -> list[int]:
-        """Return documents with a part of a word, by way of the list of all words."""
+        """Return documents that contain a part of a word, using the vocabulary table."""
         first, *more = re.findall(r"\w+", part.lower().replace("_", " "))
         like = f"%{first}" if more else f"%{first}%"
         asked = "select term from v where term like ? limit ?"
@@ -79,6 +79,6 @@ class Fts5:
         return [each for (each,) in self.base.execute(ORDERS[order], (match, TOP))]
 
     def count(self, word: str) -> int:
-        """Return how many documents hold a word."""
+        """Return the number of documents that contain a word."""
         asked = "select count(*) from f where f match ?"
         return self.base.execute(asked, (f'"{word}"',)).fetchone()[0]

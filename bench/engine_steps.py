@@ -1,4 +1,4 @@
-"""The steps in which search engines are compared: `python bench/engine_steps.py STEP ARGUMENTS…`."""
+"""The steps of the comparison of search engines: `python bench/engine_steps.py STEP ARGUMENTS…`."""
 
 import json
 import sys
@@ -17,21 +17,21 @@ PARTS = 10
 
 
 def engine(name: str, folder: Path, *, new: bool = False) -> Engine:
-    """Open an index, or begin one."""
+    """Open or create an index."""
     if name == "fts5":
         return Fts5(folder, new=new)
     return Tantivy(folder, new=new, threads=1 + name.endswith("-2"), parts=name.endswith("-parts"))
 
 
 def read(texts: Path) -> None:
-    """Only read the documents: the floor of every build."""
+    """Only read the documents, as the baseline of every build."""
     for _ in documents(texts):
         pass
     print(time.thread_time())
 
 
 def build(name: str, folder: Path, texts: Path, step: int = 1) -> None:
-    """Build an index of every document, or every so manyth; print the calling thread's CPU."""
+    """Build an index of every `step`-th document; print the CPU seconds of the calling thread."""
     made = engine(name, folder, new=True)
     made.build(islice(documents(texts), 0, None, step))
     made.close()
@@ -39,7 +39,7 @@ def build(name: str, folder: Path, texts: Path, step: int = 1) -> None:
 
 
 def ask(name: str, folder: Path, texts: Path) -> None:
-    """Search for the words of all classes in all orders; print how long it took and what came."""
+    """Search for the words of all classes in all orders; print times and results."""
     made, chosen = engine(name, folder), words(texts)
     taken, found = dict[str, tuple[float, float]](), dict[str, list[list[int]]]()
     for order in ORDERS:
@@ -75,7 +75,7 @@ def append(name: str, folder: Path, number: int) -> None:
 
 
 def go_on(name: str, folder: Path, start: int) -> None:
-    """Add batches for ever, saying when each begins and when it is committed."""
+    """Add batches indefinitely; print when each one starts and is committed."""
     made = engine(name, folder, new=not start)
     filler = " ".join(f"filler{number}" for number in range(200))
     for batch in range(start, start + 1000):

@@ -10,12 +10,12 @@ from tantivy import Document, Filter, Occur, Query, Tokenizer
 TOP = 20
 HEAP = 128_000_000
 EXPANDED = 64
-# A part of a word: getUserName → get user name.
+# Parts of a word: getUserName → get user name.
 PARTS = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]"
 
 
 class Tantivy:
-    """An index in a folder."""
+    """An index in a directory."""
 
     def __init__(self, folder: Path, *, new: bool = False, threads: int = 1, parts: bool = False) -> None:
         tokenizer = Tokenizer.regex(PARTS) if parts else Tokenizer.simple()
@@ -34,7 +34,7 @@ class Tantivy:
         self.searcher = self.index.searcher()
 
     def build(self, documents: Iterable[tuple[int, str]]) -> None:
-        """Add many documents and commit once."""
+        """Add documents and commit once."""
         writer = self.index.writer(heap_size=HEAP, num_threads=self.threads)
         for number, (time, text) in enumerate(documents, 1):
             writer.add_document(_document(number, time, text))
@@ -50,22 +50,22 @@ class Tantivy:
         writer.wait_merging_threads()
 
     def close(self) -> None:
-        """Nothing is left to be written after a commit."""
+        """Does nothing: a commit writes everything."""
 
     def reload(self) -> None:
-        """See what was committed last."""
+        """Load the last commit."""
         self.index.reload()
         self.searcher = self.index.searcher()
 
     def find(self, kind: str, words: str, order: str) -> list[int]:
-        """Return the first 20 documents: `prefix`, or else a word or a phrase."""
+        """Return the first 20 documents for a `prefix`, a word or a phrase."""
         *before, last = self.analyzer.analyze(words)
         if kind != "prefix":
             query = self._phrase([*before, last]) if before else self._term(last)
         elif before:
             query = Query.phrase_prefix_query(self.schema, "x", [*before, last])
         elif order == "ranked":
-            # All matches of an automaton score the same; terms do not.
+            # All matches of an automaton have the same score, unlike terms.
             terms = self.searcher.terms_with_prefix("x", last, limit=EXPANDED)
             query = Query.boolean_query([(Occur.Should, self._term(term)) for term, _ in terms])
         else:
@@ -73,7 +73,7 @@ class Tantivy:
         return self._ask(query, order)
 
     def contains(self, part: str, order: str = "ranked") -> list[int]:
-        """Return documents with a part of a word."""
+        """Return documents that contain a part of a word."""
         first, *more = self.analyzer.analyze(part)
         if not more:
             return self._ask(Query.regex_query(self.schema, "x", f".*{re.escape(first)}.*"), order)
@@ -82,7 +82,7 @@ class Tantivy:
         return self._ask(Query.regex_phrase_query(self.schema, "x", words), order)
 
     def count(self, word: str) -> int:
-        """Return how many documents hold a word."""
+        """Return the number of documents that contain a word."""
         return self.searcher.doc_freq("x", word)
 
     def _term(self, word: str) -> Query:

@@ -2,8 +2,8 @@
 
     python bench/engines.py --data FOLDER [--mb 1000] [--rounds 2] [--json]
 
-This is not part of `make bench`: it is how docs/decisions/0009-the-search-engine.md was measured.
-Each step runs in a process of its own, in turns.
+Not part of `make bench`: the measurements are those of docs/decisions/0009-the-search-engine.md. Each step runs in
+a separate process, alternating between the engines.
 """
 
 import argparse
@@ -54,7 +54,7 @@ NAMES = (
 
 
 def killed(name: str, scratch: Path) -> str:
-    """Kill a writer 20 times at different moments of adding a batch; return what was found."""
+    """Kill a writer 20 times at different moments of a batch; return the state of the index afterwards."""
     folder = scratch / f"killed-{name}"
     folder.mkdir()
     done, torn, whole = set[int](), 0, 0
@@ -63,7 +63,7 @@ def killed(name: str, scratch: Path) -> str:
         begun, finished = _kill(name, folder, start, trial / KILLS)
         done |= set(range(start, finished + 1))
         made = engine(name, folder)
-        assert all(made.count(f"batch{each}") == BATCH for each in done), "committed text is lost"
+        assert all(made.count(f"batch{each}") == BATCH for each in done), "committed text lost"
         left = made.count(f"batch{begun}")
         whole += left == BATCH
         torn += left not in {0, BATCH}
@@ -71,13 +71,13 @@ def killed(name: str, scratch: Path) -> str:
         done |= {begun} if left else set[int]()
         start = begun + 1
     return (
-        f"opened {KILLS} of {KILLS} times, all {len(done)} committed batches whole;"
-        f" the batch underway: {whole} times there, {KILLS - whole - torn} times not, {torn} in part"
+        f"opened {KILLS} of {KILLS} times, all {len(done)} committed batches complete;"
+        f" interrupted batch: {whole} complete, {KILLS - whole - torn} missing, {torn} partial"
     )
 
 
 def _kill(name: str, folder: Path, start: int, share: float) -> tuple[int, int]:
-    """Run a writer for three batches and kill it within the fourth; return begun and done."""
+    """Run a writer for three batches and kill it in the fourth; return the numbers of the started and finished batch."""
     command = [sys.executable, STEPS, "go_on", name, str(folder), str(start)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -89,18 +89,18 @@ def _kill(name: str, folder: Path, start: int, share: float) -> tuple[int, int]:
                 continue
             begun = time.perf_counter()
             if int(number) == start + 3:
-                # Somewhere within the batch: how long one takes is known from those before.
+                # The duration of a batch is known from those before.
                 time.sleep(took * share)
                 writer.send_signal(signal.SIGKILL)
                 rest = writer.stdout.read()
-                # It may have got further than it was let.
+                # The writer may have continued before the signal arrived.
                 said = [int(each.split()[1]) for each in rest.splitlines() if "done" in each]
                 return (start + 3 + len(said), max([finished, *said]))
-    raise AssertionError("the writer ended by itself")
+    raise AssertionError("the writer exited before it was killed")
 
 
 def handled(scratch: Path) -> list[list[str]]:
-    """Return a table: what each engine finds of a name, as word or phrase, prefix or part."""
+    """Return a table with the search methods by which each engine finds a name: word or phrase, prefix, part."""
     table = list[list[str]]()
     made = {name: scratch / f"names-{name}" for name in ("fts5", "tantivy-1", "tantivy-parts")}
     for number, (text, looked_for) in enumerate(NAMES):
@@ -129,13 +129,13 @@ def size(folder: Path) -> float:
 
 
 def step(*arguments: str | Path, memory: bool = False) -> Run:
-    """Run a step in a process of its own."""
+    """Run a step in a separate process."""
     command = [sys.executable, STEPS, *map(str, arguments)]
     return run(command, os.environ, memory=memory)
 
 
 def built(scratch: Path, texts: Path, rounds: int) -> dict[str, Any]:
-    """Build all indexes in turns; return what each took at least."""
+    """Build all indexes in alternation; return the minimum of each measurement."""
     runs: dict[str, list[Run]] = {}
     for _ in range(rounds):
         runs.setdefault("read only", []).append(step("read", texts, memory=True))
@@ -163,7 +163,7 @@ def _build(folder: Path, name: str, texts: Path, every: int) -> Run:
 
 
 def appended(scratch: Path) -> dict[str, list[float]]:
-    """Append one document five times to each, in turns; return the least wall and CPU seconds."""
+    """Append one document five times to each index in alternation; return the minimum wall and CPU seconds."""
     taken: dict[str, list[list[float]]] = {}
     for number in range(5):
         for name in MAIN:
@@ -173,7 +173,7 @@ def appended(scratch: Path) -> dict[str, list[float]]:
 
 
 def asked(scratch: Path, texts: Path, rounds: int) -> dict[str, Any]:
-    """Search both, in turns; return the best latencies, and how often both found the same."""
+    """Search both indexes in alternation; return the best latencies and the share of equal results."""
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in MAIN}
     for _ in range(rounds):
         for name in MAIN:
@@ -192,7 +192,7 @@ def asked(scratch: Path, texts: Path, rounds: int) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> Iterator[str]:
     """Yield the tables as Markdown."""
-    yield "| build | CPU s | of it in the caller | wall s | peak MB | size MB |\n|---|---|---|---|---|---|"
+    yield "| build | CPU s | caller CPU s | wall s | peak MB | size MB |\n|---|---|---|---|---|---|"
     for name, each in result["built"].items():
         seconds = " | ".join(f"{each[key]:.1f}" for key in ("cpu", "caller", "wall"))
         yield f"| {name} | {seconds} | {each['peak']:.0f} | {each['size']:.0f} |"
@@ -202,12 +202,12 @@ def show(result: dict[str, Any]) -> Iterator[str]:
         yield f"| {key} | " + " | ".join(f"{half:.2f} / {most:.2f}" for half, most in both) + " |"
     same = result["asked"]["same"].items()
     told = ", ".join(f"{kind} {share:.0%} of {hits} hits" for kind, (share, hits) in same)
-    yield f"\nThe same newest documents: {told}\n"
+    yield f"\nEqual newest documents: {told}\n"
     for name, (wall, cpu) in result["appended"].items():
         yield f"append to {name}: {wall * 1000:.0f} ms wall, {cpu * 1000:.0f} ms CPU"
     for name, said in result["killed"].items():
         yield f"killed, {name}: {said}"
-    yield "\n| text | looked for | FTS5 | tantivy | tantivy, parts |\n|---|---|---|---|---|"
+    yield "\n| text | query | FTS5 | tantivy | tantivy, parts |\n|---|---|---|---|---|"
     for line in result["handled"]:
         yield f"| {' | '.join(line)} |"
 
@@ -216,8 +216,8 @@ def main() -> None:
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=1000, help="size of the corpus")
-    parser.add_argument("--data", type=Path, required=True, help="where to keep corpus and text")
-    parser.add_argument("--rounds", type=int, default=2, help="how often to build and ask")
+    parser.add_argument("--data", type=Path, required=True, help="directory for corpus and text")
+    parser.add_argument("--rounds", type=int, default=2, help="number of rounds")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     from run import generated

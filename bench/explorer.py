@@ -1,11 +1,10 @@
-"""How fast pages come: the explorer beside agentsview, serving the same sessions in one run.
+"""Measures page times of the explorer, compared with agentsview serving the same sessions.
 
     python bench/explorer.py --data FOLDER [--corpus FOLDER] [--streams 50] [--minutes 10]
 
-Both serve a corpus of a gigabyte and, among its sessions, one of 150 MB. agentsview sends JSON that
-a browser still has to turn into a page; the explorer sends the page. Measured at the client, one
-request after the other, each over a connection that is open already. What is promised is how many
-times as long as a file of the same server a page takes, so that a busy machine changes little.
+Both serve a corpus of 1 GB that includes a session of 150 MB. agentsview sends JSON that a browser has to render; the
+explorer sends the page. Times are measured at the client, with sequential requests over an open connection. The limit
+is the ratio to the time for a static file of the same server, so that load on the machine has little effect.
 """
 
 import argparse
@@ -39,14 +38,14 @@ MB = 1 << 20
 
 
 class Site:
-    """A server, asked over one connection."""
+    """A server, accessed with one connection at a time."""
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         self.netloc = urlsplit(address).netloc
         self.headers = headers
 
     def get(self, way: str) -> tuple[float, bytes]:
-        """Return how many milliseconds an answer took, and the answer."""
+        """Return the milliseconds of a request, and the response body."""
         connection = http.client.HTTPConnection(self.netloc, timeout=120)
         with contextlib.closing(connection):
             connection.connect()
@@ -60,14 +59,14 @@ class Site:
         return took, body
 
     def times(self, ways: list[str]) -> list[float]:
-        """Ask for some pages in turn, so many times, after one that warms up."""
+        """Return the times of requests that cycle through pages, after one warm-up request each."""
         for way in ways:
             self.get(way)
         return sorted(self.get(ways[turn % len(ways)])[0] for turn in range(TIMES))
 
 
 def config(folder: Path, corpus: Path, big: Path) -> Path:
-    """Return a config folder with the corpus and the big session in it, made of links."""
+    """Return a config directory with the corpus and the large session, made of hard links."""
     made = folder / "explorer-config"
     if not made.exists():
         shutil.copytree(corpus / ".claude", made, copy_function=os.link)
@@ -82,7 +81,7 @@ def config(folder: Path, corpus: Path, big: Path) -> Path:
 
 @contextlib.contextmanager
 def served(command: list[str], env: Mapping[str, str], log: Path) -> "Generator[subprocess.Popen[bytes]]":
-    """Run a server until the block is left."""
+    """Run a server within the context."""
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=dict(env), stdout=out, stderr=subprocess.STDOUT)
         try:
@@ -98,7 +97,7 @@ def served(command: list[str], env: Mapping[str, str], log: Path) -> "Generator[
 
 @contextlib.contextmanager
 def steno(state: Path, where: Path) -> Generator[tuple[Site, int]]:
-    """Give the explorer over a config folder, with its index fresh, and its process."""
+    """Serve a config directory with an updated index; yield the site and the process ID."""
     env = {**os.environ, "CLAUDE_CONFIG_DIR": str(where), "STENO_HOME": str(state / "steno")}
     env["HOME"] = str(state)
     subprocess.run([str(STENO), "sync"], env=env, check=True, capture_output=True)
@@ -115,7 +114,7 @@ def steno(state: Path, where: Path) -> Generator[tuple[Site, int]]:
 
 @contextlib.contextmanager
 def other(peer: Agentsview, state: Path, where: Path) -> Generator[Site]:
-    """Give agentsview over the same folder, with its database fresh."""
+    """Serve the same directory with agentsview and an updated database."""
     peer.sync(state, where)
     env = peer.env(state, where) | {
         "CLAUDE_PROJECTS_DIR": str(where / "projects"),
@@ -132,7 +131,7 @@ def other(peer: Agentsview, state: Path, where: Path) -> Generator[Site]:
 
 
 def _said(log: Path, begin: str) -> str:
-    """Wait for an address in what a server prints."""
+    """Wait for a URL in the output of a server."""
     for _ in range(600):
         for word in log.read_text(errors="replace").split():
             if word.startswith(begin):
@@ -146,7 +145,7 @@ def _figures(times: list[float]) -> str:
 
 
 LIMITS = {"list": 40, "search": 120, "usage": 15, "open a session": 40, "open a session of 150 MB": 60}
-"""How many times as long as a stylesheet each page may take."""
+"""Maximum ratio of each page to the time of a stylesheet."""
 PAGES = {
     "list": (["/"], ["/api/v1/sessions?limit=50"]),
     "search": (
@@ -159,18 +158,18 @@ PAGES = {
 
 
 def pages(ours: Site, theirs: Site | None, small: str) -> Iterator[Row]:
-    """Measure every page on both sides."""
+    """Measure every page of both servers."""
     ways = {"open a session": ([f"/s/{small}"], [f"/api/v1/sessions/{small}/messages?limit=1000"])}
     floor = statistics.median(ours.times([_stylesheet(ours)]))
     for name, (own, peers) in (PAGES | ways).items():
-        what = f"explorer: {name}, p50 ÷ a stylesheet's"
+        what = f"explorer: {name}, p50 ÷ stylesheet"
         try:
             first, _ = ours.get(own[0])
             mine = ours.times(own)
         except Failed as problem:
             yield row(what, None, None, str(problem))
             continue
-        said = f"p50/max {_figures(mine)}, the first {first:.0f} ms, a stylesheet {floor:.1f} ms"
+        said = f"p50/max {_figures(mine)}, first {first:.0f} ms, stylesheet {floor:.1f} ms"
         if theirs is not None:
             try:
                 said += f"; agentsview {_figures(theirs.times(peers))} (JSON, not a page)"
@@ -180,13 +179,13 @@ def pages(ours: Site, theirs: Site | None, small: str) -> Iterator[Row]:
 
 
 def _stylesheet(ours: Site) -> str:
-    """Return the address of a file that every page needs."""
+    """Return the URL of a file that every page needs."""
     _, page = ours.get("/")
     return page.decode().partition('rel="stylesheet" href="')[2].partition('"')[0]
 
 
 def _write_turn(path: Path, turn: int) -> None:
-    """Write a prompt and its answer behind a session, as an agent does."""
+    """Append a prompt and its answer to a session, as an agent does."""
     ids = [f"00000000-0000-4000-8000-{number:012d}" for number in range(2 * turn, 2 * turn + 3)]
     when = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
     said = {"role": "assistant", "model": "claude-opus-5-5", "id": f"msg_{turn}", "content": _SAID}
@@ -210,7 +209,7 @@ def _write_turn(path: Path, turn: int) -> None:
 
 
 def streams(ours: Site, pid: int, number: int, minutes: float, live: Path) -> Row:
-    """Hold streams open while a session is written, and see whether the server grows."""
+    """Keep streams open while a session is written, and measure the growth of the server."""
     stop = threading.Event()
     heard = [0] * number
 
@@ -236,12 +235,12 @@ def streams(ours: Site, pid: int, number: int, minutes: float, live: Path) -> Ro
     stop.set()
     early = statistics.median(sizes[: max(1, len(sizes) // 4)])
     late = statistics.median(sizes[-max(1, len(sizes) // 4) :])
-    detail = f"{early:.0f} MB, then {late:.0f} MB; {number} streams, {min(heard)} to {max(heard)} bytes"
+    detail = f"{early:.0f} MB early, {late:.0f} MB late; {number} streams, {min(heard)} to {max(heard)} bytes"
     return row(f"explorer: memory after {minutes:g} minutes of streams ÷ before", late / early, 1.1, detail)
 
 
 def streamed(folder: Path, where: Path, number: int, minutes: float) -> Row:
-    """Measure what a day with open pages costs, on a session that is gone afterwards."""
+    """Measure the memory of open live pages, using a temporary session."""
     live = where / "projects" / "-home-ada-big" / f"{LIVE}.jsonl"
     live.write_bytes(b"")
     _write_turn(live, 0)
@@ -261,7 +260,7 @@ def _resident(pid: int) -> float:
 
 
 def measured(folder: Path, corpus: Path, big: Path, *, with_peers: bool = True) -> list[Row]:
-    """Return the rows of the table."""
+    """Return all measurements of the explorer."""
     where = config(folder, corpus, big)
     sessions = sorted((where / "projects").glob("*/*.jsonl"), key=lambda path: path.stat().st_size)
     own = [path for path in sessions if not path.name.startswith("agent-")]

@@ -1,10 +1,10 @@
-"""What it costs to write every session as HTML, against a program made for that.
+"""Measures the cost of exporting every session as HTML, compared with claude-code-transcripts.
 
     python bench/export.py [--mb 100] [--data FOLDER]
 
-Both write all sessions of a generated corpus, sub-agents included, into a folder of pages, by turns in
-one run; the middle of the ratios counts, because machines are not as fast at all times. Ours are masked,
-as they are by default; beside it stands what they cost as they are: the other program masks nothing.
+Both programs write all sessions of a generated corpus, including sub-agents, into a directory of pages, in
+alternation; the result is the median of the ratios, as machines vary in speed. steno masks secrets by default; it is
+also measured without masking, because the other program does not mask.
 """
 
 import argparse
@@ -38,11 +38,11 @@ def ours(corpus: Path, scratch: Path, *options: str) -> Run:
 
 
 def measured(folder: Path, corpus: Path, *, with_peers: bool = True) -> list[Row]:
-    """Return what exporting costs, against the peer where it is wanted."""
+    """Return the cost of exporting, compared with the peer if requested."""
     what = "HTML of all sessions, CPU ÷ claude-code-transcripts"
     with tempfile.TemporaryDirectory(prefix="steno-export-") as made:
         scratch = Path(made)
-        # The first start keeps prices and templates for those that follow, as it does for anybody.
+        # The first run caches prices and templates for later runs.
         ours(corpus, scratch)
         problem = ""
         rounds: list[tuple[float, float, float]] = []
@@ -52,17 +52,17 @@ def measured(folder: Path, corpus: Path, *, with_peers: bool = True) -> list[Row
                 try:
                     theirs = _theirs(folder, corpus, scratch)
                 except (Unavailable, Failed) as error:
-                    problem = f"; no peer: {error}"
+                    problem = f"; peer not available: {error}"
             masked, bare = ours(corpus, scratch), ours(corpus, scratch, "--no-redact")
             rounds.append((masked.cpu, bare.cpu, theirs))
     masked, bare, theirs = (median(each) for each in zip(*rounds, strict=True))
-    cost = f"{masked:.1f} s CPU masked, {bare:.1f} s as they are"
+    cost = f"{masked:.1f} s CPU masked, {bare:.1f} s unmasked"
     if problem or not with_peers:
         return [row(what, None, LIMIT, f"{cost}{problem}")]
     against = f"{cost}, theirs {theirs:.1f} s"
     return [
         row(f"{what}, masked", median(m / t for m, _, t in rounds), LIMIT, against),
-        row(f"{what}, as they are", median(b / t for _, b, t in rounds), LIMIT, against),
+        row(f"{what}, unmasked", median(b / t for _, b, t in rounds), LIMIT, against),
     ]
 
 
@@ -73,10 +73,10 @@ def _theirs(folder: Path, corpus: Path, scratch: Path) -> float:
 
 
 def main() -> None:
-    """Measure it alone."""
+    """Measure the export alone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=100, help="size of the corpus")
-    parser.add_argument("--data", type=Path, help="where to keep the corpus (default: temporary)")
+    parser.add_argument("--data", type=Path, help="directory for the corpus (default: temporary)")
     options = parser.parse_args()
     from run import generated
 

@@ -1,9 +1,9 @@
-"""Measure the index against other programs for the same sessions, all in one run, in turns.
+"""Measure the index against other programs with the same sessions, alternating within one run.
 
     python bench/index.py --data FOLDER [--mb 1000] [--rounds 2] [--no-peers] [--json]
 
-`make bench` runs it with everything else. A row says how many times cheaper steno is. What is not
-there, a command of steno or a peer that cannot be installed, gives a row without a value.
+`make bench` includes this benchmark. The value of a row is the ratio of the other program to steno. A missing command
+or a peer that cannot be installed results in a row without a value.
 """
 
 import argparse
@@ -38,7 +38,7 @@ HITS = 20
 
 
 class Searching:
-    """The index of `STENO_HOME`, open: the first 20 hits of a query, with their excerpts."""
+    """The open index of `STENO_HOME`: searches for the first 20 hits, with their excerpts."""
 
     def __init__(self) -> None:
         from steno.index.database import open_index
@@ -48,7 +48,7 @@ class Searching:
         self._finder = open_finder(self._index, when)
 
     def once(self, query: str, order: str) -> int:
-        """Search as a page would: find, read again, cut out; order is `newest` or `ranked`."""
+        """Search as a page does: find, read the records, extract; `order` is `newest` or `ranked`."""
         from steno.index.search.hit_text import HitReader, best_excerpt
         from steno.index.search.query_parser import parse_query
 
@@ -61,12 +61,12 @@ class Searching:
 
 
 def when(words: str) -> tuple[float, float]:
-    """Say that no query here has a time in it."""
+    """Reject time expressions: no query here contains one."""
     raise ValueError(words)
 
 
 class Side(NamedTuple):
-    """One of two that are compared: a program's name and how to run it, or why it cannot be."""
+    """One of two compared programs: its name and how to run it, or why it cannot run."""
 
     name: str
     call: Callable[[], Run] | None
@@ -74,22 +74,22 @@ class Side(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What one side took, round by round."""
+    """Measurements of one side, by round."""
 
     name: str
     runs: list[Run]
     why: str
 
     def least(self, figure: Literal["wall", "cpu"]) -> float:
-        """Return the best round."""
+        """Return the minimum over all rounds."""
         return min(map(attrgetter(figure), self.runs))
 
     def told(self) -> str:
-        """Return the best round in words."""
+        """Return the minimum over all rounds as text."""
         return f"{self.least('wall'):.3f} s wall, {self.least('cpu'):.3f} s CPU"
 
     def most(self) -> float:
-        """Return the highest peak of memory in MB."""
+        """Return the maximum peak memory in MB."""
         return max(each.peak for each in self.runs)
 
 
@@ -97,13 +97,13 @@ Pair = tuple[Measured, Measured]
 
 
 class Steno:
-    """The installed package, with a home of its own."""
+    """The installed package, with a separate home directory."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
 
     def env(self, config: Path) -> dict[str, str]:
-        """Return the environment that shows it one config folder and nothing else."""
+        """Return an environment that exposes only one config directory."""
         return {
             "PATH": os.defpath,
             "HOME": str(self.home),
@@ -112,7 +112,7 @@ class Steno:
         }
 
     def side(self, config: Path, *arguments: str, memory: bool = False) -> Side:
-        """Return how to run a command, or that it is not there yet."""
+        """Return how to run a command, or that it does not exist."""
         self.home.mkdir(parents=True, exist_ok=True)
         program = [sys.executable, "-m", "steno"]
         env = self.env(config)
@@ -120,16 +120,16 @@ class Steno:
         try:
             run([*program, arguments[0], "--help"], env)
         except Failed:
-            return Side(name, None, "not there yet")
+            return Side(name, None, "not implemented")
         return Side(name, lambda: run([*program, *arguments], env, memory=memory))
 
     def sync(self, config: Path, *, memory: bool = False) -> Side:
-        """Return how to bring the index up to date."""
+        """Return how to update the index."""
         return self.side(config, "sync", "--root", str(config), memory=memory)
 
 
 def in_turns(rounds: int, theirs: Side, ours: Side, before: Callable[[], None] | None = None) -> Pair:
-    """Run both sides in turns, after whatever has to happen before each round."""
+    """Run both sides in alternation; `before` runs before each round."""
     taken: dict[str, list[Run]] = {theirs.name: [], ours.name: []}
     why = {theirs.name: theirs.why, ours.name: ours.why}
     for _ in range(rounds):
@@ -147,7 +147,7 @@ def in_turns(rounds: int, theirs: Side, ours: Side, before: Callable[[], None] |
 
 
 def compared(what: str, figure: Literal["wall", "cpu"], goal: float, pair: Pair) -> Row:
-    """Return a row: how many times less steno takes."""
+    """Return a row with the ratio of the other program to steno."""
     value = None
     if not any(side.why for side in pair):
         theirs, ours = (side.least(figure) for side in pair)
@@ -158,16 +158,16 @@ def compared(what: str, figure: Literal["wall", "cpu"], goal: float, pair: Pair)
 
 
 def memory_row(pair: Pair) -> Row:
-    """Return the row about the peak of memory of the first index."""
+    """Return the row for the peak memory of the first index."""
     value = None if any(side.why for side in pair) else pair[0].most() / pair[1].most()
     detail = ", ".join(f"{side.name}: {side.why or f'{side.most():.0f} MB'}" for side in pair)
     return at_least("first index, peak memory of all processes: agentsview ÷ steno", value, 1.2, detail)
 
 
 def working_copy(corpus: Path, place: Path) -> tuple[Path, Path]:
-    """Return a config folder with the corpus, and a session in it that may be written to.
+    """Return a config directory with the corpus, and a writable session in it.
 
-    All files but that one are links: nothing is copied, and the corpus stays as it is.
+    All other files are hard links: nothing is copied, and the corpus is not modified.
     """
     source = corpus / ".claude"
     shutil.copytree(source, place, copy_function=os.link)
@@ -181,7 +181,7 @@ def working_copy(corpus: Path, place: Path) -> tuple[Path, Path]:
 
 
 def pairs_of_lines(session: Path) -> Callable[[], None]:
-    """Return what appends a prompt and its answer to a session each time it is called."""
+    """Return a function that appends a prompt and its answer to a session."""
     lines = [json.loads(line) for line in session.read_bytes().splitlines() if line.endswith(b"}")]
     prompt = next(each for each in lines if isinstance(each.get("message", {}).get("content"), str))
     answer = next(each for each in lines if each["type"] == "assistant")
@@ -199,7 +199,7 @@ def pairs_of_lines(session: Path) -> Callable[[], None]:
 
 
 def many_files(folder: Path) -> Path:
-    """Return a config folder with 27,000 sessions of one line, made once."""
+    """Return a config directory with 27,000 sessions of one line; create it if it does not exist."""
     config = folder / f"one-line-{FILES}"
     if not (config / "made").exists():
         shutil.rmtree(config, ignore_errors=True)
@@ -217,7 +217,7 @@ def many_files(folder: Path) -> Path:
 
 
 class Bench:
-    """One run: the folders, the peers that are there, and the rows they give."""
+    """One run: directories, available peers, and measurements."""
 
     def __init__(self, folder: Path, scratch: Path, rounds: int, *, with_peers: bool) -> None:
         self.folder = folder
@@ -225,12 +225,12 @@ class Bench:
         self.rounds = rounds
         self.views: peers.Agentsview | None = None
         self.costs: peers.Ccusage | None = None
-        self.why = {"agentsview": "not asked for", "ccusage": "not asked for"}
+        self.why = {"agentsview": "not requested", "ccusage": "not requested"}
         if with_peers:
             self.install()
 
     def install(self) -> None:
-        """Install the peers; one that cannot be is named and passed over."""
+        """Install the peers; a peer that cannot be installed is reported and skipped."""
         try:
             self.views = peers.agentsview(self.folder)
         except peers.Unavailable as problem:
@@ -241,11 +241,11 @@ class Bench:
             self._missing("ccusage", problem)
 
     def _missing(self, name: str, problem: peers.Unavailable) -> None:
-        print(f"{name} is not compared with: {problem}", file=sys.stderr)
+        print(f"{name} is not available: {problem}", file=sys.stderr)
         self.why[name] = str(problem)
 
     def sync(self, state: Path, config: Path, *, memory: bool = False) -> Side:
-        """Return how agentsview brings its database up to date."""
+        """Return how agentsview updates its database."""
         views = self.views
         if views is None:
             return Side("agentsview", None, self.why["agentsview"])
@@ -259,7 +259,7 @@ class Bench:
         return Side("ccusage", lambda: costs.report(self.scratch / "ccusage", config))
 
     def first(self, config: Path) -> tuple[Pair, Path, Steno]:
-        """Index everything, each round from nothing; return also what the last round left."""
+        """Index everything from scratch in each round; also return the state of the last round."""
         done = list[Pair]()
         state, steno = self.scratch / "views", Steno(self.scratch / "steno")
         for _ in range(self.rounds):
@@ -279,15 +279,15 @@ class Bench:
         return (theirs, ours), state, steno
 
     def took_in(self, number: int, pair: Pair) -> None:
-        """Make sure that agentsview took in that many files each time."""
+        """Assert that agentsview read that many files each time."""
         for each in pair[0].runs:
             assert self.views is None or self.views.synced(each) == number, each.output
 
     def many(self, config: Path) -> Row:
-        """See that nothing has changed in 27,000 files."""
+        """Measure an update without changes in 27,000 files."""
         steno = Steno(self.scratch / "steno-many")
         mine = steno.sync(config)
-        # It takes minutes and is not what is measured, so it is kept.
+        # Creating this state takes minutes and is not measured, so it is kept.
         state = self.folder / "peers" / f"agentsview-{self.views and self.views.version}-{FILES}"
         theirs = self.sync(state, config)
         if theirs.call and not (state / "done").exists():
@@ -301,10 +301,10 @@ class Bench:
         if first.why:
             mine = Side(mine.name, None, first.why)
         pair = in_turns(3, theirs, mine)
-        return compared(f"nothing new in {FILES:,} files", "cpu", 12, pair)
+        return compared(f"no changes in {FILES:,} files", "cpu", 12, pair)
 
     def rows(self, corpus: Path) -> Iterator[Row]:
-        """Measure everything."""
+        """Yield all measurements."""
         config, session = working_copy(corpus, self.scratch / "work")
         pair, state, steno = self.first(config)
         yield compared("first index", "wall", 12, pair)
@@ -312,7 +312,7 @@ class Bench:
         theirs, ours = self.sync(state, config), steno.sync(config)
         pair = in_turns(5, theirs, ours)
         self.took_in(0, pair)
-        yield compared("nothing new", "cpu", 6, pair)
+        yield compared("no changes", "cpu", 6, pair)
         pair = in_turns(5, theirs, ours, pairs_of_lines(session))
         self.took_in(1, pair)
         yield compared("one append", "cpu", 6, pair)
@@ -327,7 +327,7 @@ class Bench:
 
 
 def searching(chosen: dict[str, list[str]]) -> Iterator[Row]:
-    """Search for 200 words of each class in both orders; the value is the 50th percentile."""
+    """Search for 200 words of each class in both orders; the value is the median."""
     search = Searching()
     for order in ORDERS:
         for kind in CLASSES:
@@ -343,18 +343,18 @@ def searching(chosen: dict[str, list[str]]) -> Iterator[Row]:
 
 
 def measured(folder: Path, corpus: Path, rounds: int = 2, *, with_peers: bool = True) -> list[Row]:
-    """Measure everything; return the rows."""
+    """Return all measurements."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="index-") as scratch:
         return list(Bench(folder, Path(scratch), rounds, with_peers=with_peers).rows(corpus))
 
 
 def main() -> None:
-    """Measure everything and print it."""
+    """Measure and print everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=1000, help="size of the corpus")
-    parser.add_argument("--data", type=Path, required=True, help="where to keep corpus and peers")
-    parser.add_argument("--rounds", type=int, default=2, help="how often to index from nothing")
-    parser.add_argument("--no-peers", action="store_true", help="compare with no other program")
+    parser.add_argument("--data", type=Path, required=True, help="directory for corpus and peers")
+    parser.add_argument("--rounds", type=int, default=2, help="number of rounds that index from scratch")
+    parser.add_argument("--no-peers", action="store_true", help="do not compare with other programs")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     from run import generated

@@ -1,11 +1,10 @@
-"""Measure the explorer over many small sessions whose files were all just written.
+"""Measure the explorer with many small sessions whose files were all just written.
 
     python bench/many_sessions.py [--sessions 50000] [--data FOLDER] [--json]
 
-Writes the sessions below the folder (a temporary one that is removed otherwise), indexes them while
-the explorer already answers, then requests every list page. Times are the server's: from receiving
-the request to the complete answer, in process, p50 and maximum of 20. Exit code 1 when the first
-page exceeds 150 ms or 200 kB.
+Writes the sessions to FOLDER (default: a temporary directory), indexes them while the explorer already
+answers, then requests every list page. Times are measured in process, from receiving the request to the
+complete answer: median and maximum of 20. The exit code is 1 if the first page exceeds 150 ms or 200 kB.
 """
 
 import argparse
@@ -53,7 +52,7 @@ _WORDS = ["parser", "token", "index", "cache", "retry", "socket", "schema", "bra
 
 
 def write_sessions(root: Path, number: int, *, projects: int = 400) -> None:
-    """Write small sessions with records of the past year and files written now."""
+    """Write small sessions with records of the past year and current modification times."""
     newest = time.time() - 7 * 86_400
     for place in range(number):
         project = f"/home/dev/work/project-{place * 7919 % projects:03d}"
@@ -105,7 +104,7 @@ def session_records(place: int, name: str, project: str, start: float) -> list[d
 
 
 def request(app: Any, host: str, cookie: str, address: str) -> tuple[int, float, int]:
-    """Return status, milliseconds and bytes of one request, answered in this process."""
+    """Return status, milliseconds and bytes of one request, handled in this process."""
     path, _, query = address.partition("?")
     scope = {
         "type": "http",
@@ -145,7 +144,7 @@ def memory() -> float:
 
 
 def measure(folder: Path, number: int) -> dict[str, Any]:
-    """Return what was measured over that many sessions."""
+    """Return the measurements for a number of sessions."""
     from steno.index.database import IndexLocation
     from steno.index.sync.updater import sync
     from steno.web.app import make_app

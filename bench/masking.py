@@ -1,10 +1,10 @@
-"""Measure masking: milliseconds of CPU time for a megabyte, on clean and on adversarial texts.
+"""Measure masking: milliseconds of CPU time per megabyte, on clean and on adversarial texts.
 
-python -m bench.masking                       this checkout
-python -m bench.masking --before OTHER/src    another one too, by turns, with the ratio of both
-python -m bench.masking --texts FOLDER        the clean text is that of the *.jsonl files in FOLDER
+python -m bench.masking                       measure this checkout
+python -m bench.masking --before OTHER/src    also measure another checkout, alternating, with the ratio
+python -m bench.masking --texts FOLDER        use the *.jsonl files in FOLDER as clean text
 
-Every text is masked in a process of its own that is given up after some seconds.
+Every text is masked in a separate process with a timeout.
 """
 
 import argparse
@@ -31,21 +31,21 @@ def _filled(stem: bytes) -> bytes:
 
 
 def _adversarial() -> dict[str, bytes]:
-    """Return texts that are full of what secrets begin with, and hold none."""
+    """Return texts that consist of the beginnings of secrets but contain none."""
     stems = {
-        "prefixes of tokens": b"sk-a1b-",
-        "beginnings of JWTs": b"-eyJ0",
+        "token prefixes": b"sk-a1b-",
+        "JWT prefixes": b"-eyJ0",
         "names": b"password=",
-        "names in quotes": b'"token": "',
-        "addresses": b"://a:b@",
+        "quoted names": b'"token": "',
+        "URLs": b"://a:b@",
         "commands": b"curl -u a ",
-        "beginnings of keys": b"-----BEGIN RSA PRIVATE KEY-----",
+        "key headers": b"-----BEGIN RSA PRIVATE KEY-----",
         "cookies": b"Cookie: a=b; ",
         "quotes": b'""',
         "equals signs": b"=",
         "percent signs": b"%20 ",
         "escapes": b"\\u0041",
-        "colours": b"\\u001b[0ma",
+        "colour codes": b"\\u001b[0ma",
         "entities": b"&#65; ",
         "stems in base64": base64.b64encode(b"sk-sk-" * 3),
         "stems in hex": b"sk-an".hex().encode(),
@@ -68,7 +68,7 @@ def _clean(folder: str) -> dict[str, bytes]:
 
 
 def _child(name: str, folder: str) -> None:
-    """Mask one text and print how long it took."""
+    """Mask one text and print the time."""
     from steno.sanitize.secret_masker import find_edits
 
     data = (_clean(folder) if name in _CLEAN else _adversarial())[name]
@@ -82,7 +82,7 @@ def _child(name: str, folder: str) -> None:
 
 
 def _measured(source: str, name: str, folder: str) -> float | None:
-    """Return milliseconds for a megabyte; nothing for a text that was given up."""
+    """Return milliseconds per megabyte; None on a timeout."""
     command = [sys.executable, "-m", "bench.masking", "--child", name, "--texts", folder]
     env = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{_ROOT}"}
     try:
@@ -99,8 +99,8 @@ def _shown(value: float | None) -> str:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", default="", help="source folder of another checkout")
-    parser.add_argument("--texts", default="", help="folder with session files")
+    parser.add_argument("--before", default="", help="source directory of another checkout")
+    parser.add_argument("--texts", default="", help="directory with session files")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:

@@ -1,4 +1,4 @@
-"""Run a program and measure it: wall clock, CPU seconds and the memory of all its processes."""
+"""Run a program and measure it: wall time, CPU seconds and the memory of all its processes."""
 
 import os
 import signal
@@ -16,11 +16,11 @@ NEW = 5
 
 
 class Failed(Exception):
-    """A measured program did not do what it was asked."""
+    """A measured program failed."""
 
 
 class Run(NamedTuple):
-    """What one run of a program took."""
+    """Measurements of one run."""
 
     wall: float
     cpu: float
@@ -32,13 +32,13 @@ class Run(NamedTuple):
 
 
 def run(command: list[str], env: Mapping[str, str], *, memory: bool = False) -> Run:
-    """Run a program with nothing but that environment.
+    """Run a program with only the given environment.
 
-    CPU is what the program and all processes it waited for used. With `memory`, its processes are
-    looked at every 20 ms, new ones are found every 100 ms, and the peak is that of their sum; else it is 0.
+    CPU time includes all child processes that were waited for. With `memory`, the processes are sampled every 20 ms,
+    new ones are detected every 100 ms, and the peak is that of their sum; otherwise it is 0.
 
     Raises:
-        Failed: the program ended with another code than 0.
+        Failed: The exit code is not 0.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begun = time.perf_counter()
@@ -49,7 +49,7 @@ def run(command: list[str], env: Mapping[str, str], *, memory: bool = False) -> 
         try:
             _, status, used = os.wait4(process.pid, 0)
         except BaseException:
-            # It is in a session of its own, so an interrupt does not reach it.
+            # The process is in a separate session, so an interrupt does not reach it.
             os.killpg(process.pid, signal.SIGKILL)
             raise
         wall = time.perf_counter() - begun
@@ -60,13 +60,13 @@ def run(command: list[str], env: Mapping[str, str], *, memory: bool = False) -> 
         if process.returncode:
             lines = err.read().decode(errors="replace").split("\n")
             said = "; ".join(line.strip() for line in lines if line.strip())[-200:]
-            raise Failed(f"exit code {process.returncode}: {said or 'no word said'}")
+            raise Failed(f"exit code {process.returncode}: {said or 'no error output'}")
         output = out.read().decode(errors="replace")
     return Run(wall, used.ru_utime + used.ru_stime, peak, output)
 
 
 class _Watch:
-    """Looks at the memory of a session of processes until told to end."""
+    """Samples the memory of a session of processes."""
 
     def __init__(self, session: int) -> None:
         self.session = session
@@ -78,17 +78,17 @@ class _Watch:
     def _look(self) -> None:
         pids, looked = list[int](), 0
         while not self.over.wait(PAUSE):
-            # To look for processes costs more than to look at them.
+            # Finding processes is more expensive than reading their memory.
             if looked % NEW == 0:
                 pids = members(self.session)
             looked += 1
-            # A share is never more than what is resident, so the dear figure is asked for only
-            # when it can be a new peak.
+            # The proportional share never exceeds the resident size, so the expensive figure is read only if it can be
+            # a new peak.
             if sum(map(_resident, pids)) > self.peak:
                 self.peak = max(self.peak, sum(map(_share, pids)))
 
     def end(self) -> float:
-        """Stop looking; return the peak in MB."""
+        """Stop sampling; return the peak in MB."""
         self.over.set()
         self.thread.join()
         return self.peak / MB
@@ -101,7 +101,7 @@ def members(session: int) -> list[int]:
         if not name.isdigit():
             continue
         stat = _read(f"/proc/{name}/stat")
-        # The name of the program stands in brackets and may hold anything.
+        # The program name is in parentheses and may contain any character.
         after = stat[stat.rfind(b")") + 2 :].split()
         if after and int(after[3]) == session:
             found.append(int(name))
@@ -114,7 +114,7 @@ def _resident(pid: int) -> int:
 
 
 def _share(pid: int) -> int:
-    """Return the memory of a process; what it shares with others is counted in parts."""
+    """Return the proportional memory of a process, in which shared pages count in part."""
     for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
@@ -125,5 +125,5 @@ def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError:  # the process is gone
+    except OSError:  # the process has ended
         return b""

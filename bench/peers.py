@@ -1,10 +1,9 @@
-"""Other programs for the same sessions, installed into a folder of their own and kept quiet.
+"""Other programs for Claude Code sessions, installed into a separate directory.
 
     python bench/peers.py --data FOLDER [--corpus FOLDER]
 
-Installs them and shows what each of them read. They get a home of their own, are told to send
-nothing and to look for nothing newer, and their way to the network leads to a closed door of this
-machine.
+Installs the programs and prints what each of them read. They run with a separate home directory, with telemetry and
+update checks disabled, and with a proxy that refuses every connection.
 """
 
 import argparse
@@ -29,14 +28,14 @@ class Unavailable(Exception):
 
 
 class Peer:
-    """An installed program and the place where it may keep things."""
+    """An installed program."""
 
     def __init__(self, binary: Path, version: str) -> None:
         self.binary = binary
         self.version = version
 
     def env(self, state: Path, config: Path) -> dict[str, str]:
-        """Return the environment that shows it one config folder and nothing else."""
+        """Return an environment that exposes only one config directory."""
         home = state / "home"
         home.mkdir(parents=True, exist_ok=True)
         return {
@@ -52,10 +51,10 @@ class Peer:
 
 
 class Agentsview(Peer):
-    """agentsview: sessions in SQLite, behind a web page."""
+    """agentsview: sessions in SQLite, with a web interface."""
 
     def sync(self, state: Path, config: Path, *, memory: bool = False) -> Run:
-        """Bring its database up to date once, without a server."""
+        """Update its database once, without a server."""
         env = self.env(state, config) | {
             "CLAUDE_PROJECTS_DIR": str(config / "projects"),
             "AGENTSVIEW_DATA_DIR": str(state / "data"),
@@ -69,36 +68,36 @@ class Agentsview(Peer):
 
     @staticmethod
     def synced(done: Run) -> int:
-        """Return how many files, sub-agents' included, a sync took in.
+        """Return the number of files, including sub-agents, that a sync read.
 
         Raises:
-            Failed: it did not say.
+            Failed: The output has no such number.
         """
         found = re.search(r"(\d+) sessions synced", done.output)
         if found is None:
-            raise Failed("agentsview did not say what it synced")
+            raise Failed("agentsview printed no number of synced sessions")
         return int(found[1])
 
 
 class Ccusage(Peer):
-    """ccusage: what sessions cost; its native program, without the JavaScript in front of it."""
+    """ccusage: cost of sessions; its native program, without the JavaScript wrapper."""
 
     def report(self, state: Path, config: Path, kind: str = "daily", *, memory: bool = False) -> Run:
-        """Report tokens and costs as JSON, with the prices it brings along."""
+        """Report tokens and costs as JSON, with the bundled prices."""
         command = [str(self.binary), "claude", kind, "--offline", "--json"]
         return run(command, self.env(state, config), memory=memory)
 
     @staticmethod
     def output_tokens(done: Run) -> int:
-        """Return the sum of a report."""
+        """Return the total output tokens of a report."""
         return int(json.loads(done.output)["totals"]["outputTokens"])
 
 
 class Transcripts(Peer):
-    """claude-code-transcripts: sessions as pages of HTML."""
+    """claude-code-transcripts: sessions as HTML pages."""
 
     def pages(self, state: Path, config: Path, out: Path) -> Run:
-        """Write every session, sub-agents included, as pages."""
+        """Write every session, including sub-agents, as pages."""
         source = ["--source", str(config / "projects"), "--output", str(out)]
         command = [str(self.binary), "all", *source, "--include-agents", "--quiet"]
         return run(command, self.env(state, config))
@@ -108,7 +107,7 @@ def transcripts(folder: Path) -> Transcripts:
     """Return claude-code-transcripts, installed with pip into a virtual environment.
 
     Raises:
-        Unavailable: it cannot be installed.
+        Unavailable: It cannot be installed.
     """
     place = folder / "peers" / "transcripts"
     pattern = "bin/claude-code-transcripts"
@@ -122,10 +121,10 @@ def transcripts(folder: Path) -> Transcripts:
 
 
 def agentsview(folder: Path) -> Agentsview:
-    """Return agentsview, installed with pip into a virtual environment below the folder.
+    """Return agentsview, installed with pip into a virtual environment in the directory.
 
     Raises:
-        Unavailable: it cannot be installed.
+        Unavailable: It cannot be installed.
     """
     place = folder / "peers" / "agentsview"
     pattern = "lib/python*/site-packages/agentsview/bin/agentsview"
@@ -138,13 +137,13 @@ def agentsview(folder: Path) -> Agentsview:
 
 
 def ccusage(folder: Path) -> Ccusage:
-    """Return ccusage, installed with npm below the folder.
+    """Return ccusage, installed with npm in the directory.
 
-    Only the package of this platform is asked for, at its own newest version: it may lag behind
-    the package that wraps it.
+    Only the package of this platform is installed, in its latest version: it may be older than the package that wraps
+    it.
 
     Raises:
-        Unavailable: it cannot be installed.
+        Unavailable: It cannot be installed.
     """
     place = folder / "peers" / "ccusage"
     pattern = "node_modules/@ccusage/*/bin/ccusage"
@@ -170,33 +169,33 @@ def _call(command: list[str]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{name} took more than {SECONDS} s") from None
+        raise Unavailable(f"{name} timed out after {SECONDS} s") from None
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        raise Unavailable(f"{name}: {said[0][:120] if said else 'it failed'}")
+        raise Unavailable(f"{name}: {said[0][:120] if said else 'installation failed'}")
 
 
 def _only(place: Path, pattern: str) -> Path:
     found = sorted(place.glob(pattern))
     if len(found) != 1:
-        raise Unavailable(f"no program {pattern} in what was installed")
+        raise Unavailable(f"no program {pattern} in the installed package")
     return found[0]
 
 
 def _version(binary: Path) -> str:
     said = subprocess.run([str(binary), "--version"], check=True, capture_output=True, text=True)
     found = re.search(r"\d+\.\d+\.\d+", said.stdout)
-    return found[0] if found else "of unknown version"
+    return found[0] if found else "unknown version"
 
 
 def sessions(config: Path) -> int:
-    """Return how many files agentsview should read: sub-agents' only in their own folder."""
+    """Return the number of files agentsview should read: of sub-agents, only those in their own directory."""
     files = config.glob("projects/**/*.jsonl")
     return sum(not file.name.startswith("agent-") or file.parent.name == "subagents" for file in files)
 
 
 def proof(folder: Path, corpus: Path) -> list[str]:
-    """Return a line per peer that says what it read of a corpus, and what there is."""
+    """Return a line per peer with the amount it read and the expected amount."""
     config, lines = corpus / ".claude", list[str]()
     truth = json.loads((corpus / "truth.json").read_bytes())["totals_dedup_last"]["output_tokens"]
     with tempfile.TemporaryDirectory(dir=folder, prefix="state-") as state:
@@ -217,10 +216,10 @@ def proof(folder: Path, corpus: Path) -> list[str]:
 
 
 def main() -> None:
-    """Install all peers and show what they read."""
+    """Install all peers and print what they read."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="where to install them")
-    parser.add_argument("--corpus", type=Path, help="a generated corpus (default: made, 20 MB)")
+    parser.add_argument("--data", type=Path, required=True, help="directory to install into")
+    parser.add_argument("--corpus", type=Path, help="generated corpus (default: generate 20 MB)")
     options = parser.parse_args()
     from run import generated
 

@@ -1,36 +1,36 @@
-"""The table that the benchmarks print: one row per promise."""
+"""The table of the benchmarks: one row per promise."""
 
 from typing import NotRequired, TypedDict
 
 
 class Row(TypedDict):
-    """One line of the table."""
+    """One row of the table."""
 
     what: str
     value: float | None
-    """None when it could not be measured; the detail says why."""
+    """None if it could not be measured; `detail` contains the reason."""
     limit: float | None
-    """None when nothing is promised."""
+    """None if there is no limit."""
     detail: str
     least: NotRequired[bool]
-    """The limit is the least allowed, not the most."""
+    """Whether the limit is a minimum instead of a maximum."""
 
 
 def row(what: str, value: float | None, limit: float | None, detail: str) -> Row:
-    """Return a line whose value may not be above the limit."""
+    """Return a row whose value must not exceed the limit."""
     rounded = None if value is None else round(value, 2)
     return {"what": what, "value": rounded, "limit": limit, "detail": detail}
 
 
 def at_least(what: str, value: float | None, limit: float, detail: str) -> Row:
-    """Return a line whose value may not be below the limit."""
+    """Return a row whose value must not be below the limit."""
     made = row(what, value, limit, detail)
     made["least"] = True
     return made
 
 
 def passed(each: Row) -> bool:
-    """Tell whether a limit was passed."""
+    """Return whether the limit is violated."""
     value, limit = each["value"], each["limit"]
     if value is None or limit is None:
         return False

@@ -1,8 +1,7 @@
-"""The text of a generated corpus, one document per record, and words to look for in it.
+"""The text of a generated corpus, one document per record, and words to search for.
 
-Documents lie in a file of JSON lines, `[milliseconds, text]`, so that a program which indexes them
-need not hold them. A document is everything a record says: prompt, answer, thinking, tool input
-and tool output.
+Documents are stored as JSON lines, `[milliseconds, text]`, so that an indexing program need not keep them in memory. A
+document is the whole text of a record: prompt, answer, thinking, tool input and tool output.
 """
 
 import json
@@ -28,13 +27,13 @@ _DOCUMENT = msgspec.json.Decoder(tuple[int, str])
 
 
 def documents(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield time and text of what `extracted` wrote."""
+    """Yield time and text of the documents written by `extracted`."""
     with file.open("rb") as lines:
         yield from map(_DOCUMENT.decode, lines)
 
 
 def extracted(folder: Path, corpus: Path) -> Path:
-    """Return the file with the text of a corpus, made once."""
+    """Return the file with the text of a corpus; create it if it does not exist."""
     made = folder / f"texts-{corpus.name}.jsonl"
     if not made.exists():
         part = made.with_suffix(".part")
@@ -79,11 +78,10 @@ def _said(content: Any) -> Iterator[str]:
 
 
 def words(texts: Path) -> dict[str, list[str]]:
-    """Return words to look for by class, chosen once from every tenth document.
+    """Return search words by class, selected once from every tenth document.
 
-    Common words are the most frequent ones, middle ones stand in 0.1 to 1 % of the documents, rare
-    ones were seen in one. A phrase is two words that follow each other somewhere, a prefix the
-    first four letters of a middle word.
+    Common words are the most frequent ones, middle words occur in 0.1 to 1 % of the documents, rare words in one. A
+    phrase is two consecutive words, a prefix the first four letters of a middle word.
     """
     made = texts.with_suffix(".words.json")
     if not made.exists():

@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing: six targets, and the inputs that once broke one of them."""
+"""Coverage-guided fuzzing: six targets, and the inputs that once made one of them fail."""

@@ -1,10 +1,10 @@
-"""Fuzzes one target for some time with atheris, which follows what new inputs reach.
+"""Fuzzes one target with atheris, which is guided by the coverage of new inputs.
 
     python -m fuzz.run lines --seconds 60
 
-What it learns is kept under `build/fuzz/`, and inputs that break a target in `fuzz/regressions/`,
-where an ordinary test tries them again. Ends with 1 when one was found, and with 0 and a word when
-atheris is not installed: it has no packages for Python 3.14 and newer, nor for every system.
+The corpus is kept under `build/fuzz/`, and failing inputs under `fuzz/regressions/`, where an ordinary test runs them
+again. The exit code is 1 if an input fails. If atheris is not installed, the run is skipped with exit code 0: atheris
+has no packages for Python 3.14 and newer, nor for every system.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _PACKAGES: Final = ("steno.format", "steno.permissions", "steno.web.render", "st
 
 
 def main() -> int:
-    """Fuzz, and tell whether something broke."""
+    """Fuzz a target; return 1 if an input fails."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.run", description=__doc__)
     parser.add_argument("target", choices=sorted(TARGETS))
     parser.add_argument("--seconds", type=int, default=60)
@@ -31,7 +31,7 @@ def main() -> int:
     try:
         atheris = importlib.import_module("atheris")
     except ImportError:
-        print("skipped: atheris is not installed; `make fuzz` installs it where it can be had")
+        print("skipped: atheris is not installed; `make fuzz` installs it where it is available")
         return 0
     with atheris.instrument_imports(include=list(_PACKAGES)):
         _load()
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _load() -> None:
-    """Import what is fuzzed while atheris looks on."""
+    """Import the fuzzed modules while atheris instruments them."""
     for target in TARGETS.values():
         target(b"")
 

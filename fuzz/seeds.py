@@ -1,4 +1,4 @@
-"""Inputs to begin with, made by the builders of the tests."""
+"""Seed inputs, created by the builders of the tests."""
 
 from tests.builders import VERSIONS, session, text, thinking, tool
 
@@ -22,7 +22,7 @@ _SSE = (
 
 
 def seeds(target: str) -> list[bytes]:
-    """Return some inputs for a target, each of another kind."""
+    """Return seed inputs for a target, each of a different kind."""
     if target in ("lines", "decode"):
         whole = [_session(version) for version in VERSIONS]
         single = [line + b"\n" for line in whole[-1].splitlines()]

@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes and raises when a promise about them is broken."""
+"""Fuzz targets: each takes arbitrary bytes and raises if a promise is broken."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,7 +7,7 @@ __all__ = ["TARGETS"]
 
 
 def lines(data: bytes) -> None:
-    """Lay the pieces of a file end to end, however it is cut, and compare with reading it whole."""
+    """Check that the pieces of a file are contiguous, and that reading it as a stream gives the same pieces."""
     from steno.format.lines import read_bytes, read_pieces
     from steno.format.records import Record
     from steno.format.source import BytesSource
@@ -15,16 +15,16 @@ def lines(data: bytes) -> None:
     place = 0
     whole: list[tuple[int, int, bool]] = []
     for piece in read_bytes(data):
-        assert piece.offset == place, "pieces overlap or leave bytes out"
+        assert piece.offset == place, "pieces overlap or omit bytes"
         place += piece.length
         whole.append((piece.offset, piece.length, isinstance(piece, Record)))
-    assert place == len(data), "the pieces are not the file"
+    assert place == len(data), "the pieces do not cover the file"
     streamed = [(piece.offset, piece.length, isinstance(piece, Record)) for piece in read_pieces(BytesSource(data))]
-    assert streamed == whole, "a stream is read differently"
+    assert streamed == whole, "a stream gives different pieces"
 
 
 def decode(data: bytes) -> None:
-    """Decode a line as a record, look at every part of it, and write it again."""
+    """Decode a line as a record, access all its parts, and encode it again."""
     from steno.format.encode import encode_line
     from steno.format.lenient_json import decode_lenient
     from steno.format.lines import read_bytes
@@ -38,21 +38,21 @@ def decode(data: bytes) -> None:
         assert isinstance(fields, dict), "a record has no fields"
         assert decode_lenient(encode_line(fields)) == decode_lenient(
             encode_line(decode_lenient(encode_line(fields)))
-        ), "written and read again it is another record"
+        ), "a record changes when it is encoded and decoded"
 
 
 def shell(data: bytes) -> None:
-    """Read a script; what is understood of it is the same the second time."""
+    """Parse a script; parsing it twice must give the same result."""
     from steno.permissions.shell.parser import parse_script
 
     script = data.decode("utf-8", "surrogateescape")
     first = parse_script(script)
-    assert first == parse_script(script), "two readings differ"
+    assert first == parse_script(script), "two results differ"
     assert all(command is not None for command in first.all_commands()), "a command is missing"
 
 
 def paths(data: bytes) -> None:
-    """Resolve a path; what is said to be inside of a folder is inside of it."""
+    """Resolve a path; a path reported as inside a directory must be inside it."""
     import os
 
     from steno.permissions.paths import ResolvedPath, holds_protected, is_inside, why_protected, why_secret
@@ -64,20 +64,20 @@ def paths(data: bytes) -> None:
     holds_protected(place, (folder,))
     if is_inside(place, (folder,)):
         real = os.path.realpath(place.real)
-        assert os.path.commonpath([real, folder]) == folder, "it is outside"
+        assert os.path.commonpath([real, folder]) == folder, "the path is outside"
 
 
 def markdown(data: bytes) -> None:
-    """Render Markdown; nothing in the page runs, loads or leaves the allowed schemes."""
+    """Render Markdown; the page must not run or load anything, or contain a forbidden URL scheme."""
     from html.parser import HTMLParser
 
     from steno.web.render.markdown import markdown_markup as rendered
 
     class Checker(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            assert tag not in _ACTIVE, f"<{tag}> gets through"
+            assert tag not in _ACTIVE, f"<{tag}> is not removed"
             for name, value in attrs:
-                assert not name.startswith("on"), f"{name} gets through"
+                assert not name.startswith("on"), f"{name} is not removed"
                 if name in ("href", "src", "action", "formaction"):
                     scheme = (value or "").strip().lower().partition(":")[0]
                     assert scheme not in ("javascript", "data", "vbscript"), f"{name}={value!r}"
@@ -93,7 +93,7 @@ _ACTIVE: Final = frozenset(
 
 
 def sse(data: bytes) -> None:
-    """Read a stream of events whole and byte by byte: the events are the same."""
+    """Parse an event stream at once and byte by byte; the events must be the same."""
     from steno.llm.stream_decoder import SseParser
 
     whole = SseParser().feed(data)

@@ -1,9 +1,9 @@
-"""Looks for known vulnerabilities in the pinned packages, and lists the licences of the installed ones.
+"""Checks the pinned packages for known vulnerabilities, and lists the licences of the installed packages.
 
 make audit
 
-Exit code 1 means that a pinned version has a known vulnerability. Where the service that knows them
-cannot be reached, it says so and exits with 0.
+Exit code 1 means that a pinned version has a known vulnerability. If the vulnerability service cannot be reached, the
+check is skipped and the exit code is 0.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _NAMES: Final = {
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-"""Identifiers for the names that packages use."""
+"""Licence identifiers by the names that packages use."""
 _PHRASES: Final = {
     "GNU AFFERO GENERAL PUBLIC": "AGPL",
     "GNU LESSER GENERAL PUBLIC": "LGPL",
@@ -43,11 +43,11 @@ _PHRASES: Final = {
     "PERMISSION IS HEREBY GRANTED, FREE OF CHARGE": "MIT",
     "REDISTRIBUTION AND USE IN SOURCE AND BINARY FORMS": "BSD",
 }
-"""What a licence file says that is not named in the metadata; those that ask for more come first."""
+"""Licence identifiers by phrases in licence files, most restrictive first."""
 
 
 def licence_of(package: Distribution) -> str:
-    """Return the licence of a package: by its metadata, else by its licence file."""
+    """Return the licence of a package, from its metadata or its licence file."""
     fields: dict[str, Any] = package.metadata.json
     expression: str = fields.get("license_expression", "")
     if expression:
@@ -77,14 +77,14 @@ def _by_file(package: Distribution) -> str:
 
 
 def flag_of(licence: str) -> str:
-    """Return what to look at in a licence: whether it is copyleft or not known."""
+    """Return what requires attention: `copyleft`, `unknown`, or nothing."""
     if licence == UNKNOWN:
         return UNKNOWN
     return "copyleft" if COPYLEFT.search(licence) else ""
 
 
 def audited(report: dict[str, Any]) -> tuple[list[str], list[str], int]:
-    """Return the vulnerabilities of a report of pip-audit, what was skipped, and how many were not."""
+    """Return the vulnerabilities in a pip-audit report, the skipped packages, and the number of checked packages."""
     found: list[str] = []
     skipped: list[str] = []
     checked = 0
@@ -102,7 +102,7 @@ def audited(report: dict[str, Any]) -> tuple[list[str], list[str], int]:
 
 
 def ask_pip_audit(python: str) -> dict[str, Any] | str:
-    """Return pip-audit's report about everything that is pinned, or why there is none."""
+    """Return pip-audit's report on all pinned packages, or the reason why there is none."""
     pins = {
         f"{pin.name}=={pin.version}" for path in REQUIREMENTS.glob("*.txt") for pin in parse(path.read_text("utf-8"))
     }
@@ -122,7 +122,7 @@ def ask_pip_audit(python: str) -> dict[str, Any] | str:
 
 
 def vulnerabilities(python: str) -> int:
-    """Print what is known to be vulnerable; return the exit code."""
+    """Print known vulnerabilities; return the exit code."""
     report = ask_pip_audit(python)
     if isinstance(report, str):
         print(f"Vulnerabilities: not checked ({report})")
@@ -131,7 +131,7 @@ def vulnerabilities(python: str) -> int:
     for line in found:
         print(f"vulnerable: {line}")
     if not checked:
-        print("Vulnerabilities: not checked (the service knows none of the packages from here)")
+        print("Vulnerabilities: not checked (the service knows none of the packages)")
     else:
         print(f"Vulnerabilities: {len(found)} in {checked} packages")
         if skipped:
@@ -142,7 +142,7 @@ def vulnerabilities(python: str) -> int:
 def main() -> int:
     """Check the pinned versions, then list the licences."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--python", default=sys.executable, help="the Python that has pip-audit")
+    parser.add_argument("--python", default=sys.executable, help="Python with pip-audit")
     code = vulnerabilities(parser.parse_args().python)
     rows = sorted({(each.name.lower(), each.version, licence_of(each)) for each in distributions()})
     print(f"\nLicences of {len(rows)} installed packages:")

@@ -1,4 +1,4 @@
-"""Writes a generated page, or checks that it is current."""
+"""Writes a generated page, or checks that it is up to date."""
 
 import os
 from difflib import unified_diff
@@ -8,9 +8,9 @@ __all__ = ["write_or_check"]
 
 
 def write_or_check(page: Path, text: str, arguments: list[str]) -> int:
-    """Write the text of a page; with `--check` only report a page that is out of date, with 1.
+    """Write the text of a page; with `--check` return 1 and print a diff if the page is out of date.
 
-    A page is replaced as a whole: whoever checks it at the same time never reads half of it.
+    The page is replaced atomically, so that a concurrent check never reads a partial page.
     """
     before = page.read_text(encoding="utf-8") if page.is_file() else ""
     if page.is_file() and before == text:

@@ -1,7 +1,7 @@
-"""Write the reference of the HTTP API from its code: `openapi.json` and `api.md`.
+"""Write the HTTP API reference from its code: `openapi.json` and `api.md`.
 
-python -m tools.make_api_docs            write them
-python -m tools.make_api_docs --check    exit 1 when they are out of date
+python -m tools.make_api_docs            write the files
+python -m tools.make_api_docs --check    exit 1 if they are out of date
 """
 
 import sys
@@ -19,9 +19,9 @@ INTRO: Final = f"""\
 
 {MARK}
 
-`steno explore` serves a read-only JSON API below `/api/v1`, with the figures that its pages and the
-commands show. [`openapi.json`](openapi.json) describes it in OpenAPI 3.1; a running server has the same
-document at `/api/v1/openapi.json`. Generate a client from it, or use any HTTP client:
+`steno explore` serves a read-only JSON API below `/api/v1`, with the same figures as its pages and the commands.
+[`openapi.json`](openapi.json) describes it in OpenAPI 3.1; a running server serves the same document at
+`/api/v1/openapi.json`. Generate a client from it, or use any HTTP client:
 
 ```sh
 openssl rand -hex 32 > ~/.steno-token && chmod 600 ~/.steno-token
@@ -35,50 +35,48 @@ Every request needs one of:
 
 | credential | how to get it |
 |---|---|
-| `Authorization: Bearer TOKEN` | choose a token of at least 16 characters; pass it in `STENO_TOKEN` or `--token-file` |
-| the explorer's cookie | request the address that `steno explore` prints first, and keep the cookie (`curl -c jar`) |
+| `Authorization: Bearer TOKEN` | a token of your choice, at least 16 characters, in `STENO_TOKEN` or `--token-file` |
+| the explorer's cookie | request the URL that `steno explore` prints, and store the cookie (`curl -c jar`) |
 
-The server listens on this machine only, unless `--host` is given. The `Host` header must name it, as for
-the pages. CORS is not supported: scripts of other sites are refused with 403.
+The server listens on this machine only, unless `--host` is given. As for the pages, the `Host` header must match the
+server. CORS is not supported: requests from other sites are rejected with 403.
 
 ## Requests
 
-- Only GET and HEAD. No request writes to a session, a setting or the index.
-- An unknown, repeated, missing or wrong parameter is refused with 400; the message names it.
-- Booleans are `true` or `false`. Times are a date (`2026-11-07`, a day of the local clock), a time
-  (`2026-11-07T12:00:00Z`), a time ago (`7d`, `3h`), `today` or `yesterday`.
-- A session is named by its `key`: its id or, where several files have that id (forks, copies from another
-  machine), the id, `~` and a number. Where an id cannot be part of a path, `~` and the number alone.
+- Only GET and HEAD are allowed. No request modifies a session, a setting or the index.
+- An unknown, repeated, missing or invalid parameter is rejected with 400; the message names it.
+- Booleans are `true` or `false`. Times are a date (`2026-11-07`, in local time), a time (`2026-11-07T12:00:00Z`), a
+  time ago (`7d`, `3h`), `today` or `yesterday`.
+- A session is identified by its `key`: its ID or, if several files have that ID (forks, copies from another machine),
+  the ID, `~` and a number. If the ID is not valid in a URL path, the key is `~` and the number.
 
 ## Responses
 
-- JSON in UTF-8. Names are in snake_case, times in ISO 8601 and UTC, costs in US dollars and in millionths
-  of one.
-- Texts are as they are in the session: as on the pages, secrets are not masked. Exports
-  (`steno export`) and `steno mcp` mask them.
-- Sessions whose file is gone are listed while the index has them. Their turns are read from the archive;
-  without an archived copy, 404.
-- A session in a [published dialect](published-descriptions.md) is converted; `dialect` names it.
-- Where half a surrogate pair is in a text, U+FFFD takes its place.
+- JSON in UTF-8. Names are in snake_case, times in ISO 8601 and UTC, costs in US dollars and in micro-dollars.
+- Texts are unchanged: as on the pages, secrets are not masked. Exports (`steno export`) and `steno mcp` mask them.
+- Sessions whose file is deleted are listed while the index contains them. Their turns are read from the archive;
+  without an archived copy, the response is 404.
+- A session in a [published dialect](published-descriptions.md) is converted; `dialect` contains its name.
+- A lone surrogate in a text is replaced by U+FFFD.
 
 ## Pages
 
-Lists take `limit` and `cursor`. `next_cursor` is the cursor of the next page, null on the last one. A
-cursor marks a place in the order and not a number of items, so no item is returned twice or left out when
-others are added. It belongs to its parameters, except `limit`, and to its index: `steno sync --rebuild`
-makes it invalid. A session that is written to while you page moves within every order but `sort=added`, and
-a file within every order but `sort=path`; order by these if that matters. The order of a search by `rank`
-changes with what is in the index, so an item may be returned twice or left out; `newest` and `oldest` do
-not. A cursor whose message or version is not known any more is refused.
+Lists take `limit` and `cursor`. `next_cursor` is the cursor of the next page, null on the last one. A cursor marks a
+position in the order, not an offset, so no item is returned twice or skipped when others are added. A cursor is valid
+only with the same parameters, except `limit`, and the same index: `steno sync --rebuild` invalidates it. While you
+page, a session that changes moves within every order except `sort=added`, and a file within every order except
+`sort=path`; use these orders if that matters. The order of a search by `rank` depends on the content of the index, so
+an item may be returned twice or skipped; with `newest` and `oldest` it is not. A cursor with an unknown message or
+version is rejected.
 
 ## Entity tags
 
-Every 200 response has a strong `ETag`, made from its content, and `Cache-Control: private, no-cache`. Send
-the tag back as `If-None-Match`; the answer is 304 without a body while nothing has changed.
+Every 200 response has a strong `ETag`, computed from its content, and `Cache-Control: private, no-cache`. Send the
+tag as `If-None-Match`; the response is 304 without a body if nothing has changed.
 
 ## Errors
 
-Every error below `/api/` is JSON, also those of authentication:
+Every error below `/api/` is JSON, including authentication errors:
 
 ```json
 {{"error": {{"code": "not_found", "message": "no session is called 'x'", "hint": "it may not be indexed yet"}}}}
@@ -86,31 +84,29 @@ Every error below `/api/` is JSON, also those of authentication:
 
 | status | code | when |
 |---|---|---|
-| 400 | `bad_request` | a parameter is unknown, repeated, missing or wrong |
+| 400 | `bad_request` | a parameter is unknown, repeated, missing or invalid |
 | 401 | `unauthorized` | no valid token |
 | 403 | `forbidden` | the request comes from another site |
-| 404 | `not_found` | nothing has that name |
+| 404 | `not_found` | the item does not exist |
 | 405 | `method_not_allowed` | the method is neither GET nor HEAD |
-| 421 | `misdirected_request` | the `Host` header does not name this server |
+| 421 | `misdirected_request` | the `Host` header does not match this server |
 | 500 | `internal_error` | a bug; the terminal that runs steno shows the traceback |
-| 503 | `not_ready` | the index is being made; `Retry-After` says when to try again |
+| 503 | `not_ready` | the index is being built; `Retry-After` is the time until the next try |
 
-What is not HTTP at all is refused with 400 as plain text, before there is an address.
+A request that is not HTTP is rejected with 400 as plain text.
 
 ## Background work
 
-`/health` and `/drift` return what the check in the background has found so far and begin a new check
-unless one has just ended, as the health page does; `check.complete` is true once all sessions were checked.
-`/tasks` reads the files of a page when they are first listed, because the figures of a task are those of its
-steps.
+`/health` and `/drift` return the results of the background check so far and start a new check unless one has just
+finished, as the health page does; `check.complete` is true once all sessions are checked. `/tasks` reads the files of
+a page when they are first listed, because the figures of a task are computed from its steps.
 
 ## Tasks
 
 `/tasks` returns sessions in the form of TaskItem, TaskDetail and TaskStep of the
-[published description](published-descriptions.md) for frago. The list rule of
-`steno ls --listed` decides which are listed. That project
-names some fields in two ways, so `id` and `session_id`, `title` and `name`, `ended_at` and `completed_at`
-are all there.
+[published description](published-descriptions.md) for frago. The list rule of `steno ls --listed` selects the
+sessions. That project uses two names for some fields, so `id` and `session_id`, `title` and `name`, `ended_at` and
+`completed_at` are all present.
 
 ## Endpoints
 
@@ -120,7 +116,7 @@ are all there.
 
 
 def build() -> dict[str, bytes]:
-    """Return the files by their names."""
+    """Return the files by name."""
     return {"openapi.json": document_bytes(), "api.md": "".join(_page()).encode()}
 
 

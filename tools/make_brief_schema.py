@@ -1,7 +1,7 @@
-"""Write the JSON Schema and the reference of `steno brief --json`, from the structs themselves.
+"""Write the JSON Schema and the reference of `steno brief --json`, from the structs.
 
 python -m tools.make_brief_schema            write docs/reference/brief.schema.json and brief-json.md
-python -m tools.make_brief_schema --check    exit 1 when one of them is out of date
+python -m tools.make_brief_schema --check    exit 1 if one of them is out of date
 """
 
 import ast
@@ -24,25 +24,26 @@ INTRO: Final = f"""\
 
 <!-- Generated from the structs of a brief by tools/make_brief_schema.py; do not edit. -->
 
-The form that `steno brief --json` writes, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the same as a
+The JSON that `steno brief --json` writes, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the same as a
 JSON Schema (2020-12). [Turn sessions into memory](../howto/turn-sessions-into-memory.md) has a program that reads it.
 
-- `schema_version` rises when a field is removed or changes its meaning. New fields do not raise it: ignore those
-  that you do not know.
-- Every field is always there. What is not known is `null`, `""` or an empty list.
+- `schema_version` is increased when a field is removed or its meaning changes. New fields do not increase it: ignore
+  unknown fields.
+- Every field is always present. Unknown values are `null`, `""` or an empty list.
 - Times are ISO 8601 in UTC, durations are seconds, sizes are characters.
-- Without `--budget` everything is there. With one, what is worth least is left out or shortened; `omitted` counts
-  what is left out, by name, and a shortened text ends in `[N more characters]`. Texts that are part of an `answer` are
-  then only there. `answers` counts those of turns that are there. Turns that are `idle` are then left out uncounted.
-- Parameters of calls longer than 2,000 characters are cut, and `cut` has their whole size; `--full` leaves them whole.
-- What looks like a secret is masked, unless `--no-redact` is given.
-- All text is quoted from sessions, as `notice` says: control characters are made visible, and nothing in it is an
+- Without `--budget` nothing is omitted. With it, the least important items are omitted or shortened; `omitted` counts
+  the omitted items by name, and a shortened text ends in `[N more characters]`. Texts that are part of an `answer` are
+  then included only there. `answers` counts omitted answers of included turns. `idle` turns are then omitted without
+  being counted.
+- Call parameters longer than 2,000 characters are cut, and `cut` contains their full length; `--full` disables this.
+- Likely secrets are masked, unless `--no-redact` is given.
+- All text is quoted from sessions, as `notice` states: control characters are made visible, and no text is an
   instruction.
 """
 
 
 def build() -> dict[Path, str]:
-    """Return what each file has to hold."""
+    """Return the content of each file."""
     schema = make_schema()
     return {
         SCHEMA: json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
@@ -51,7 +52,7 @@ def build() -> dict[Path, str]:
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the JSON Schema: that of the structs, with the descriptions of their fields."""
+    """Return the JSON Schema of the structs, with the descriptions of their fields."""
     made = msgspec.json.schema(BriefDocument)
     described = _described(brief_document)
     for name, definition in made["$defs"].items():
@@ -62,7 +63,7 @@ def make_schema() -> dict[str, Any]:
             for each in (rules, *rules.get("anyOf", ())):
                 if each.get("format") == "date-time":
                     each["type"] = "string"
-        # Defaults are for whoever makes a brief: every field is written.
+        # Every field is written, so all are required.
         definition["required"] = list(properties)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -72,7 +73,7 @@ def make_schema() -> dict[str, Any]:
 
 
 def _described(module: Any) -> dict[tuple[str, str], str]:
-    """Return what stands below each field of the structs of a module."""
+    """Return the docstring of each field of the structs in a module."""
     found: dict[tuple[str, str], str] = {}
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     for struct in (node for node in tree.body if isinstance(node, ast.ClassDef)):
@@ -128,7 +129,7 @@ def _type(rules: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or say whether they are as they should be."""
+    """Write the files, or check whether they are up to date."""
     stale = 0
     for path, text in build().items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:

@@ -1,7 +1,7 @@
-"""Write the checklist for clients, with what proves each point: `docs/reference/protocol-checklist.md`.
+"""Write the checklist for clients, with the tests that prove each point: `docs/reference/protocol-checklist.md`.
 
-python -m tools.make_checklist_docs            write it
-python -m tools.make_checklist_docs --check    exit 1 when it is out of date
+python -m tools.make_checklist_docs            write the page
+python -m tools.make_checklist_docs --check    exit 1 if it is out of date
 """
 
 import sys
@@ -21,10 +21,9 @@ _INTRO: Final = """\
 
 <!-- Generated from tests/published/checklist.py by tools/make_checklist_docs.py; do not edit. -->
 
-"Claude Code Session Protocol Schema" ends with 38 points for whoever builds a client. This page says
-what `steno chat` does about each, where it differs because the client differs, and which tests
-prove it. steno writes as Claude Code 2.1.325 does; [published
-descriptions](published-descriptions.md) has what the document says of reading.
+"Claude Code Session Protocol Schema" ends with 38 points for authors of clients. This page shows what `steno chat`
+does about each point, where it differs because Claude Code differs, and which tests prove it. steno writes records
+like Claude Code 2.1.325; [published descriptions](published-descriptions.md) covers the parts about reading.
 """
 
 
@@ -35,7 +34,7 @@ def build() -> str:
 
 def _section(number: str) -> Iterator[str]:
     yield f"\n## {number} {SECTIONS[number]}\n\n"
-    yield "| | asked for | steno | differs from the document | proven by |\n|---|---|---|---|---|\n"
+    yield "| | requirement | steno | differs from the document | proven by |\n|---|---|---|---|---|\n"
     for item in ITEMS:
         if item.number.rpartition(".")[0] == number:
             yield _row(item)

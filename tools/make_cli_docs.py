@@ -1,7 +1,7 @@
-"""Write the reference of the command line from the commands themselves: `docs/reference/cli.md`.
+"""Write the command-line reference from the commands: `docs/reference/cli.md`.
 
-python -m tools.make_cli_docs            write it
-python -m tools.make_cli_docs --check    exit 1 when it is out of date
+python -m tools.make_cli_docs            write the page
+python -m tools.make_cli_docs --check    exit 1 if it is out of date
 """
 
 import inspect
@@ -22,8 +22,8 @@ INTRO: Final = """\
 
 <!-- Generated from the commands by tools/make_cli_docs.py; do not edit. -->
 
-Every command and option, in the words of `steno COMMAND --help`.
-What the environment changes stands in [environment](environment.md).
+All commands and options, with the text of `steno COMMAND --help`.
+[Environment](environment.md) lists the environment variables.
 """
 
 EXIT_CODES: Final = """\
@@ -31,24 +31,24 @@ EXIT_CODES: Final = """\
 
 | code | meaning |
 |---|---|
-| 0 | fine |
-| 1 | nothing goes by that name, or there are findings |
-| 2 | the command was used wrongly, or a name fits several sessions |
-| 3 | a file or folder cannot be read or written, or steno itself is at fault |
+| 0 | success |
+| 1 | no match, or findings |
+| 2 | incorrect usage, or a name that matches several sessions |
+| 3 | a file or directory cannot be read or written, or a bug in steno |
 
-An error is one line on standard error, with a hint where there is one. Damage in a session file is
-no error: it is shown where it lies, and reading goes on behind it.
+An error is one line on standard error, with an optional hint. Damage in a session file is not an error: it is shown
+at its position, and reading continues after it.
 """
 
 
 def group() -> click.Group:
-    """Return the root of all commands."""
+    """Return the root command group."""
     (root,) = (value for value in vars(entry).values() if isinstance(value, click.Group))
     return root
 
 
 class Found(NamedTuple):
-    """A command, by its full name, and the context it would run in."""
+    """A command, its full name, and its context."""
 
     name: str
     command: click.Command
@@ -56,14 +56,14 @@ class Found(NamedTuple):
 
     @property
     def options(self) -> list[click.Option]:
-        """Its options that are not hidden, `--help` last."""
+        """Visible options, with `--help` last."""
         params = self.command.get_params(self.context)
         options = [each for each in params if isinstance(each, click.Option)]
         return [option for option in options if not option.hidden]
 
 
 def commands() -> Iterator[Found]:
-    """Yield every command that is not hidden, the root first."""
+    """Yield every visible command, the root first."""
     root = group()
     yield from _walk(root, click.Context(root, info_name="steno", **root.context_settings))
 
@@ -80,7 +80,7 @@ def _walk(command: click.Command, context: click.Context) -> Iterator[Found]:
 
 
 def build() -> str:
-    """Return the whole page."""
+    """Return the page."""
     listing = "".join(
         f"- [`{each.name}`](#{each.name.replace(' ', '-')}): {_first_line(each.command)}\n" for each in commands()
     )
@@ -119,7 +119,7 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or with `--check` say whether it is out of date."""
+    """Write the page, or check whether it is up to date."""
     return write_or_check(PAGE, build(), arguments)
 
 

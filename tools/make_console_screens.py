@@ -1,7 +1,7 @@
-"""Draw the console as a terminal shows it, for the docs: `docs/images/console-*.svg`.
+"""Draw screens of the console for the docs: `docs/images/console-*.svg`.
 
-The real program runs in a pty against the scripted server; pyte sees what a terminal would. Times
-and ids differ from run to run, so these pictures are drawn when they should change, not checked.
+The real program runs in a pty against the scripted server; pyte renders the terminal. Times and IDs differ between
+runs, so these images are created when needed, not checked.
 
 python -m tools.make_console_screens
 """
@@ -53,7 +53,7 @@ _PLAN: Final = """\
 
 
 def picture(console: Terminal, name: str) -> str:
-    """Return what is on a terminal's screen as a picture."""
+    """Return the screen of a terminal as an image."""
     drawn = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False)
     for row in console.cells():
         line = Text()
@@ -66,7 +66,7 @@ def picture(console: Terminal, name: str) -> str:
 
 
 def permission(console: Terminal) -> None:
-    """Show a question for permission."""
+    """Show a permission prompt."""
     (console.project / "axis.py").write_text("def draw(axis):\n    return axis\n", encoding="utf-8")
     console.open()
     console.say("Draw both curves on one axis, then push it.")
@@ -74,7 +74,7 @@ def permission(console: Terminal) -> None:
 
 
 def work(console: Terminal) -> None:
-    """Show work as it goes on: steps that are done, a diff, a failure, a list, a running test."""
+    """Show work in progress: finished steps, a diff, a failure, a to-do list, a running test."""
     (console.project / "axis.py").write_text(
         "def draw(axis):\n    for curve in curves:\n        axis = Axis(curve)\n    return axis\n", encoding="utf-8"
     )
@@ -88,7 +88,7 @@ def work(console: Terminal) -> None:
 
 
 def answer(console: Terminal) -> None:
-    """Show an answer in Markdown: prose, a table, code, and what it took."""
+    """Show an answer in Markdown: text, a table, code, and its usage."""
     console.open()
     console.say("How is the tide predicted?")
     console.told("30.00")
@@ -96,14 +96,14 @@ def answer(console: Terminal) -> None:
 
 
 def plan(console: Terminal) -> None:
-    """Show a plan that waits to be agreed to."""
+    """Show a plan that waits for approval."""
     console.open("--permission-mode", "plan")
     console.say("Plan how the axis is shared.")
     console.sees("Approve this plan?")
 
 
 def sessions(console: Terminal) -> None:
-    """Show the list of sessions, with a preview and a branch that was left."""
+    """Show the list of sessions, with a preview and an abandoned branch."""
     console.open()
     for said, wait in (
         ("Draw the measured curve.", "It is drawn."),
@@ -141,7 +141,7 @@ def sessions(console: Terminal) -> None:
 
 
 def script() -> ScriptedResponder:
-    """Return what the model says."""
+    """Return the script of the model."""
     return (
         ScriptedResponder()
         .on("tide predicted", _TIDE)
@@ -186,7 +186,7 @@ def script() -> ScriptedResponder:
 
 
 def todos(*states: str) -> list[dict[str, str]]:
-    """Return a list of things to do."""
+    """Return a to-do list."""
     things = ("Share the axis", "Run the tests", "Write it down")
     return [
         {"content": thing, "status": state, "activeForm": thing} for thing, state in zip(things, states, strict=True)
@@ -203,7 +203,7 @@ SCREENS: Final[dict[str, tuple[int, Callable[[Terminal], None]]]] = {
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all screens."""
     for name, (rows, act) in SCREENS.items():
         with (
             tempfile.TemporaryDirectory() as folder,

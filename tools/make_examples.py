@@ -1,10 +1,10 @@
-"""Run the commands in the documentation and put what they print below them.
+"""Run the commands in the documentation and insert their output.
 
-A block that begins with ```console holds commands (`$ steno ls --demo`) and their output. All
-blocks of a page run in one made-up home, from the top of the page to its end.
+A block that starts with ```console contains commands (`$ steno ls --demo`) and their output. All blocks of a page run
+in order in one temporary home.
 
-python -m tools.make_examples            write the outputs
-python -m tools.make_examples --check    exit 1 when a page shows something else
+python -m tools.make_examples            write the output
+python -m tools.make_examples --check    exit 1 if a page is out of date
 """
 
 import re
@@ -20,14 +20,14 @@ _COMMAND: Final = re.compile(r"^\$ (.+)$", re.MULTILINE)
 
 
 def pages() -> Iterator[Path]:
-    """Yield every page that shows commands."""
+    """Yield every page with commands."""
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if _BLOCK.search(page.read_text(encoding="utf-8")):
             yield page
 
 
 def played(text: str) -> str:
-    """Return a page with every command run again."""
+    """Return a page with the output of all commands updated."""
     with Stage() as stage:
 
         def play(block: re.Match[str]) -> str:
@@ -45,7 +45,7 @@ def _tidy(output: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Play every page; with `--check` only say which ones are out of date."""
+    """Update every page; with `--check` only list the pages that are out of date."""
     stale = 0
     for page in pages():
         before = page.read_text(encoding="utf-8")
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
             continue
         stale += 1
         if "--check" in arguments:
-            print(f"{page} shows what is no longer printed; run `make docs`")
+            print(f"{page} is out of date; run `make docs`")
         else:
             page.write_text(after, encoding="utf-8")
             print(f"wrote {page}")

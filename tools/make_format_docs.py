@@ -1,7 +1,7 @@
 """Write the format reference from the catalogue: `docs/reference/format.md`.
 
-python tools/make_format_docs.py            write it
-python tools/make_format_docs.py --check    exit 1 when it is out of date
+python tools/make_format_docs.py            write the page
+python tools/make_format_docs.py --check    exit 1 if it is out of date
 """
 
 import sys
@@ -19,60 +19,56 @@ INTRO: Final = """\
 
 <!-- Generated from catalogue.json by tools/make_format_docs.py; do not edit. -->
 
-A session is a file of lines, each one JSON object: a record. This page lists every kind of record
-and every field that is known, with the JSON types it was seen with and the first and last client
-version it was seen in. The list is open: new kinds and fields appear every few weeks, and one that
-is not named here is read and kept like any other.
+A session is a file of lines, each one JSON object: a record. This page lists all known kinds of record and their
+fields, with the JSON types and the first and last Claude Code version in which each was seen. The list is open: new
+kinds and fields appear every few weeks, and unknown ones are read and preserved like any other.
 
-**Graph records** carry `uuid` and `parentUuid` and form the tree of the conversation.
-**Side records** carry state beside it; of most of them the last one wins.
+**Graph records** have `uuid` and `parentUuid` and form the tree of the conversation.
+**Side records** hold other state; for most of them the last record applies.
 
-A kind is the record's `type`, and behind a slash what tells its sub-kinds apart: the content of a
-`user` or `assistant` record, the `subtype` of a `system` record, the `type` of an attachment or of
-a progress record's `data`, the `operation` of a queue operation.
+A kind is the `type` of the record, followed by a slash and its sub-kind: the content of a `user` or `assistant` record,
+the `subtype` of a `system` record, the `type` of an attachment or of the `data` of a progress record, the `operation`
+of a queue operation.
 
-In the tables, *always* means on every record of the kind within those versions; `a.b` is a field of
-an object, `a[].b` of the objects in an array, `a{}.b` of the objects in a map with free keys.
-A dash means that nobody wrote it down.
+In the tables, *always* means on every record of the kind within those versions; `a.b` is a field of an object, `a[].b`
+of the objects in an array, `a{}.b` of the objects in a map with arbitrary keys. A dash means unknown.
 """
 
-USAGE: Final = (
-    "`message.usage`: the same figures stand on every line of a response, to be counted once per `message.id`."
-)
+USAGE: Final = "`message.usage`: every record of a response has the same figures; count them once per `message.id`."
 SECTIONS: Final = (
     ("user/", "User records", ""),
-    ("assistant/", "Assistant records", "One line per content block; see `message.content`."),
+    ("assistant/", "Assistant records", "One record per content block; see `message.content`."),
     ("system", "System records", ""),
-    ("attachment/", "Attachments", "Reminders, files and hook output, as links of the chain."),
+    ("attachment/", "Attachments", "Reminders, files and hook output, as part of the chain."),
     ("progress/", "Progress records", "Written by 2.1.12 to 2.1.81."),
     ("", "Side records", ""),
 )
 
 
 def build(facts: Catalogue) -> str:
-    """Return the whole page."""
+    """Return the page."""
     parts = [INTRO, _versions(facts), _envelope(facts), *_records(facts), *_blocks(facts)]
     parts.append(f"## Usage\n\n{USAGE}\n\n{_table(facts.usage)}")
     parts += [*_tools(facts), *_dialects(facts), _enums(facts)]
     return "\n".join(parts)
 
 
-_USAGE: Final = "The same figures stand on every line of a response: count them once per message id."
+_USAGE: Final = "Every record of a response has the same figures; count them once per message ID."
 
 
 def _versions(facts: Catalogue) -> str:
     known = facts.client_versions
     return (
-        "## Client versions\n\n"
-        f"- Driven in scripted scenarios: {', '.join(known.driven)}.\n"
-        f"- Met in published sessions: {' to '.join(known.surveyed)}.\n"
-        f"- Told by others, not examined here (*claimed*): {' to '.join(known.claimed)}.\n"
+        "## Claude Code versions\n\n"
+        f"- Run in scripted scenarios: {', '.join(known.driven)}.\n"
+        f"- Seen in published sessions: {' to '.join(known.surveyed)}.\n"
+        f"- Described by others, not verified (*claimed*): {' to '.join(known.claimed)}.\n"
     )
 
 
 def _envelope(facts: Catalogue) -> str:
     table = _table(facts.envelopes["claude"])
-    return f"## The envelope\n\nOn every graph record, beside the fields of its kind.\n\n{table}"
+    return f"## The envelope\n\nFields of every graph record, in addition to those of its kind.\n\n{table}"
 
 
 def _records(facts: Catalogue) -> Iterator[str]:
@@ -94,7 +90,7 @@ def _kind(entry: KindEntry) -> str:
 
 
 def _blocks(facts: Catalogue) -> Iterator[str]:
-    yield "## Content blocks\n\nWhat `message.content` is made of when it is no plain string.\n"
+    yield "## Content blocks\n\nElements of `message.content`, unless it is a string.\n"
     for name, block in facts.blocks.items():
         seen = "Claimed." if block.claimed else f"Seen in {_range(block.seen)}."
         yield f"### Block `{name}`\n\n{seen}\n\n{_table(block.fields)}"
@@ -102,8 +98,8 @@ def _blocks(facts: Catalogue) -> Iterator[str]:
 
 def _tools(facts: Catalogue) -> Iterator[str]:
     yield (
-        "## Tools\n\nThe `input` of a `tool_use` block, and the `toolUseResult` that the record of "
-        "its result carries: an object, a string when the call failed, or an array.\n"
+        "## Tools\n\nThe `input` of a `tool_use` block, and the `toolUseResult` of the record with "
+        "its result: an object, a string if the call failed, or an array.\n"
     )
     yield from (_tool(name, tool) for name, tool in facts.tools.items())
 
@@ -121,8 +117,8 @@ def _tool(name: str, tool: ToolEntry) -> str:
 
 def _dialects(facts: Catalogue) -> Iterator[str]:
     yield (
-        "## Published dialects\n\nTwo published descriptions of the format that no client writes. "
-        "Tools were built from them, so files in them exist and are read.\n"
+        "## Published dialects\n\nTwo published descriptions of a format that Claude Code does not write. "
+        "Tools were built from them, so such files exist and are read.\n"
     )
     for dialect, envelope in facts.envelopes.items():
         if dialect == "claude":
@@ -131,7 +127,7 @@ def _dialects(facts: Catalogue) -> Iterator[str]:
         same = groupby(facts.kinds(dialect), key=lambda entry: entry.fields)
         for fields, entries in same:
             names = ", ".join(f"`{entry.name}`" for entry in entries)
-            yield f"{names}:\n\n{_table(fields)}" if fields else f"{names}: nothing else.\n"
+            yield f"{names}:\n\n{_table(fields)}" if fields else f"{names}: no other fields.\n"
 
 
 def _enums(facts: Catalogue) -> str:
@@ -185,7 +181,7 @@ def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or with `--check` say whether it is out of date."""
+    """Write the page, or check whether it is up to date."""
     text = build(catalogue())
     if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
         return 0

@@ -1,7 +1,7 @@
-"""Take pictures of the explorer for the README: `docs/images/explorer-*.png`.
+"""Take screenshots of the explorer for the README: `docs/images/explorer-*.png`.
 
-The explorer really runs, over the demo's sessions, in the Chromium of this machine. Pictures are
-not compared: another font gives another picture.
+The real explorer runs with the demo sessions, in the Chromium of this machine. Screenshots are not compared, as they
+depend on the fonts.
 
 python -m tools.make_pictures
 """
@@ -28,10 +28,10 @@ HEIGHT: Final = 800
 
 
 def main() -> None:
-    """Take all of them."""
+    """Take all screenshots."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
-        sys.exit("there is no Chromium")
+        sys.exit("Chromium not found")
     with tempfile.TemporaryDirectory() as folder, open_socket("127.0.0.1", 0) as made:
         app_state = AppState(IndexLocation(f"{folder}/index", (write_demo(f"{folder}/demo").root,)))
         sync(app_state.home)

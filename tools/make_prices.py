@@ -1,7 +1,7 @@
-"""Write the catalogue of prices that comes with steno from the installed genai-prices.
+"""Write the bundled price catalogue from the installed genai-prices.
 
-python -m tools.make_prices            write it
-python -m tools.make_prices --check    exit 1 when it is out of date
+python -m tools.make_prices            write the files
+python -m tools.make_prices --check    exit 1 if one is out of date
 """
 
 import sys
@@ -18,14 +18,14 @@ LICENCE: Final = Path(CATALOGUE).with_suffix(".LICENSE")
 
 
 def build() -> dict[Path, str]:
-    """Return the catalogue and the licence of the data, each by its path."""
+    """Return the catalogue and the licence of the data by path."""
     package = distribution("genai-prices")
     licence = next(Path(str(package.locate_file(file))) for file in package.files or () if file.name == "LICENSE")
     return {Path(CATALOGUE): _text(import_catalogue()), LICENCE: licence.read_text("utf-8")}
 
 
 def _text(catalogue: PriceCatalogue) -> str:
-    """Return it as JSON with one model per line, so that a change can be reviewed."""
+    """Return the catalogue as JSON with one model per line, so that changes can be reviewed."""
 
     def encode(value: object) -> str:
         return msgspec.json.encode(value).decode()
@@ -41,7 +41,7 @@ def _text(catalogue: PriceCatalogue) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or with `--check` say whether one is out of date."""
+    """Write the files, or check whether they are up to date."""
     stale = {path: text for path, text in build().items() if not path.is_file() or path.read_text("utf-8") != text}
     if stale and "--check" in arguments:
         print(f"{', '.join(path.name for path in stale)}: out of date; run `make docs`")

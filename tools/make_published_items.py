@@ -1,7 +1,7 @@
-"""Write the reference of what the published descriptions list: `docs/reference/published-items.md`.
+"""Write the reference of the items in the published descriptions: `docs/reference/published-items.md`.
 
-python -m tools.make_published_items            write it
-python -m tools.make_published_items --check    exit 1 when it is out of date
+python -m tools.make_published_items            write the page
+python -m tools.make_published_items --check    exit 1 if it is out of date
 """
 
 import sys
@@ -18,11 +18,10 @@ INTRO: Final = f"""\
 
 <!-- Generated from tests/published/items.py by tools/make_published_items.py; do not edit. -->
 
-Five published descriptions of the session format have {len(ITEMS)} items: record types, fields,
-forms of content, rules, flows, tools and commands. Each row names the test that proves how steno
-treats the item. Where a description and the real client differ, steno follows the client; the last
-column says how they differ. [Published descriptions](published-descriptions.md) has the differences
-in context.
+Five published descriptions of the session format contain {len(ITEMS)} items: record types, fields, forms of content,
+rules, flows, tools and commands. Each row names the test that proves how steno handles the item. Where a description
+and Claude Code differ, steno follows Claude Code; the last column describes the difference.
+[Published descriptions](published-descriptions.md) has the differences in context.
 """
 
 
@@ -38,7 +37,7 @@ def _section(document: str) -> str:
 
 
 def _table(items: list[Item]) -> Iterator[str]:
-    yield "| id | item | test | the client |"
+    yield "| id | item | test | Claude Code |"
     yield "|---|---|---|---|"
     for item in items:
         path, _, test = item.test.partition("::")
@@ -47,7 +46,7 @@ def _table(items: list[Item]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or with `--check` say whether it is out of date."""
+    """Write the page, or check whether it is up to date."""
     return write_or_check(PAGE, build(), arguments)
 
 

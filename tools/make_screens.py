@@ -1,9 +1,9 @@
-"""Draw what steno prints on a terminal, for the README: `docs/images/*.svg`.
+"""Draw the terminal output of commands for the README: `docs/images/*.svg`.
 
-The commands really run, on a terminal, over the demo's sessions and with a fixed clock.
+The commands run on a terminal, with the demo sessions and a fixed clock.
 
-python -m tools.make_screens            draw them
-python -m tools.make_screens --check    exit 1 when one is out of date
+python -m tools.make_screens            draw the images
+python -m tools.make_screens --check    exit 1 if one is out of date
 """
 
 import io
@@ -46,7 +46,7 @@ THEME: Final = TerminalTheme(
 
 
 def draw(name: str, command: str) -> str:
-    """Return the picture of one command and what it writes."""
+    """Return the image of a command and its output."""
     with Stage(COLUMNS) as stage:
         stage.run(["steno demo"])
         written = stage.perform(command)
@@ -59,12 +59,12 @@ def draw(name: str, command: str) -> str:
 
 
 def own_faces(picture: str) -> str:
-    """Return a picture in the reader's own monospaced face: it loads nothing from anywhere."""
+    """Return an image that uses the monospaced font of the reader, so that it loads nothing."""
     return _FONT_FACES.sub("", picture).replace("Fira Code, monospace", _FACES)
 
 
 def main(arguments: list[str], folder: Path = FOLDER) -> int:
-    """Draw every screen; with `--check` only say which ones are out of date."""
+    """Draw every image; with `--check` only list the images that are out of date."""
     stale = 0
     for name, command in SCREENS.items():
         path = folder / f"{name}.svg"

@@ -4,12 +4,12 @@
     make pins ARGS=--upgrade         # take the newest versions that fit
     make pins ARGS='--upgrade-package click'
 
-`pyproject.toml` says which packages are needed and from which version on; the files here say which
-version is installed. uv resolves them, because pip evaluates environment markers only for the Python
-that it runs on: one set of files has to serve Python 3.11 and newer on Linux, macOS and Windows.
+`pyproject.toml` lists the required packages and their minimum versions; the files in `requirements/` determine the
+installed versions. uv resolves them, because pip evaluates environment markers only for the Python that it runs on: one
+set of files has to serve Python 3.11 and newer on Linux, macOS and Windows.
 
-Each file holds what it adds to the files that it includes, so that every line stands once in a
-chain of files. No file names a registry: pip and uv are configured by whoever runs them.
+Each file contains only what it adds to the files that it includes, so that a line occurs once in a chain of files. No
+file names a registry: pip and uv use the configured one.
 """
 
 import argparse
@@ -26,13 +26,13 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = ROOT / "requirements"
 OLDEST: Final = "3.11"
-"""The oldest Python that the files are for."""
+"""Oldest supported Python version."""
 EDITABLE: Final = "editables>=0.5"
-"""What hatchling needs to install a checkout in place; it asks for it only while it builds."""
+"""Required by hatchling to install a checkout in place; hatchling requests it only while building."""
 TOOLS: Final = ("pip-audit>=2.9", "uv>=0.9")
-"""What `make pins` and `make audit` run, in an environment of their own."""
+"""Programs for `make pins` and `make audit`, in a separate environment."""
 DOCS: Final = ("mkdocs>=1.6,<2", "mkdocs-material>=9.6")
-"""What `make docs-site` runs, in the same environment."""
+"""Programs for `make docs-site`, in a separate environment."""
 _PIN: Final = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[\w.!+]+)\s*(?:;\s*(?P<marker>[^\\#]+?))?\s*"
     r"(?P<hashes>(?:--hash=sha256:[0-9a-f]{64}\s*)+)"
@@ -46,14 +46,14 @@ class Group:
     name: str
     about: str
     wanted: tuple[str, ...]
-    """The requirements whose closure the file holds."""
+    """Requirements whose closure the file contains."""
     includes: str = ""
-    """The group whose file is included, and whose packages are not repeated."""
+    """Group whose file is included and whose packages are not repeated."""
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One package at one version."""
+    """A package at one version."""
 
     name: str
     version: str
@@ -62,17 +62,17 @@ class Pin:
 
     @property
     def requirement(self) -> str:
-        """The requirement without its hashes."""
+        """Requirement without hashes."""
         return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
 
     @property
     def text(self) -> str:
-        """The requirement as it stands in a file."""
+        """Requirement as written in a file."""
         return " \\\n    --hash=sha256:".join((self.requirement, *self.hashes)) + "\n"
 
 
 def groups(project: dict[str, Any]) -> list[Group]:
-    """Return the files to write, each after the one that it includes."""
+    """Return the groups of files to write, each after the one that it includes."""
     base: list[str] = project["project"]["dependencies"]
     extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
     build = (*project["build-system"]["requires"], EDITABLE)
@@ -95,7 +95,7 @@ def groups(project: dict[str, Any]) -> list[Group]:
 
 
 def parse(text: str) -> list[Pin]:
-    """Return the pins of a requirements file, as this tool or uv writes it."""
+    """Return the pins in a requirements file, as this tool or uv writes it."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "-r "))]
     joined = "\n".join(lines).replace("\\\n", " ")
     return [
@@ -131,7 +131,7 @@ def resolve(wanted: tuple[str, ...], constraints: list[str]) -> list[Pin]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for uv: the registry and certificates that pip is configured with."""
+    """Return the environment for uv: the registry and certificates from pip's configuration."""
     env = dict(os.environ)
     listed = [sys.executable, "-m", "pip", "config", "list"]
     ran = subprocess.run(listed, check=False, capture_output=True, text=True)
@@ -156,15 +156,15 @@ def file_text(group: Group, pins: list[Pin]) -> str:
 
 
 def pinned() -> list[Pin]:
-    """Return everything that is pinned now, but for the tools with their own environment."""
+    """Return all current pins, except those of the tools."""
     paths = [path for path in sorted(REQUIREMENTS.glob("*.txt")) if path.stem != "tools"]
     return [pin for path in paths for pin in parse(path.read_text())]
 
 
 def main() -> None:
-    """Write the requirements files again."""
+    """Write the requirements files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
+    parser.add_argument("--upgrade", action="store_true", help="upgrade to the newest versions")
     parser.add_argument("--upgrade-package", action="append", default=[], metavar="NAME")
     asked = parser.parse_args()
     fresh = {re.sub(r"[-_.]+", "-", name).lower() for name in asked.upgrade_package}
@@ -179,7 +179,7 @@ def main() -> None:
     for group in every:
         pins = resolve(group.wanted, [] if group.name == "tools" else master)
         below = held[group.includes]
-        # A package that is needed on more Pythons than below is repeated, with its wider marker.
+        # A package that more Pythons need than the included file covers is repeated, with its wider marker.
         added = [pin for pin in pins if not below & {pin.requirement, f"{pin.name}=={pin.version}"}]
         (REQUIREMENTS / f"{group.name}.txt").write_text(file_text(group, added))
         held[group.name] = below | {pin.requirement for pin in pins}

@@ -1,7 +1,7 @@
-"""A machine made up for the documentation: own home, fixed time, the demo's sessions, real runs.
+"""A reproducible environment for the documentation: temporary home, fixed time, demo sessions.
 
-Commands run in a shell in an empty home, with `steno` on the path and nothing of the user's in
-reach, so what they print is the same everywhere and can be put into pages and pictures.
+Commands run in a shell in an empty home, with `steno` on the path and without access to the user's files, so that their
+output is the same everywhere and can be inserted into pages and images.
 """
 
 import errno
@@ -20,12 +20,12 @@ COLUMNS: Final = 96
 ROOT: Final = Path(__file__).resolve().parent.parent
 _HOME: Final = "/home/you"
 _SECONDS: Final = 60
-# A NUL behind each command, which leaves `$?` as the command left it.
+# Prints a NUL after each command and preserves `$?`.
 _MARK: Final = "__status=$?; printf '\\0'; (exit $__status)\n"
 
 
 class Stage:
-    """One home in which commands run one after the other."""
+    """A home directory in which commands run in order."""
 
     def __init__(self, columns: int = COLUMNS) -> None:
         self._columns = columns
@@ -48,7 +48,7 @@ class Stage:
 
     @property
     def env(self) -> dict[str, str]:
-        """What the commands see of the world."""
+        """Environment of the commands."""
         kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TMPDIR") if name in os.environ}
         return kept | {
             "PATH": f"{self.home.parent / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -66,7 +66,7 @@ class Stage:
         }
 
     def run(self, commands: list[str]) -> list[str]:
-        """Return what each command prints, both streams, without colour, in one shell."""
+        """Return the output of each command, with both streams and without colour, run in one shell."""
         self._script("".join(f"{command}\n{_MARK}" for command in commands))
         done = subprocess.run(
             ["/bin/sh", "../play.sh"],
@@ -82,7 +82,7 @@ class Stage:
         return text.split("\0")[: len(commands)]
 
     def perform(self, command: str) -> str:
-        """Return what a command writes to a terminal: colours, line ends and all."""
+        """Return the output of a command on a terminal, including colours and line ends."""
         import pty
         import termios
 
@@ -113,7 +113,7 @@ def _until_hung_up(terminal: int) -> Iterator[bytes]:
         try:
             part = os.read(terminal, 1 << 16)
         except OSError as error:
-            if error.errno != errno.EIO:  # Linux's way to say that the other end is closed
+            if error.errno != errno.EIO:  # Linux reports a closed other end as EIO
                 raise
             return
         if not part:

@@ -113,7 +113,7 @@ def test_002_sync_a_link_in_the_way_stays_even_with_force(steno: Steno, tmp_path
     (out / session_id(2)).symlink_to(other)
     ran = steno("export", "--format", "steps", "-o", out, "--force")
     assert ran.code == 1
-    said = f"steno: {out / session_id(2)} is not a readable folder\n       Move it away.\n"
+    said = f"steno: {out / session_id(2)} is not a readable directory\n       Move it away.\n"
     assert said in ran.err
     assert not list(other.iterdir())
 

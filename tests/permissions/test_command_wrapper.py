@@ -29,7 +29,8 @@ needs_namespaces = pytest.mark.skipif(
     not _works([*_RESTRICTED_EXEC, "--apart", "--"]), reason="this kernel gives us no namespaces"
 )
 needs_bwrap = pytest.mark.skipif(
-    find_backend().kind != "bwrap", reason="bubblewrap is not installed or not permitted; `make test` prints how to install it"
+    find_backend().kind != "bwrap",
+    reason="bubblewrap is not installed or not permitted; `make test` prints how to install it",
 )
 
 

@@ -289,8 +289,8 @@ def test_003_snapshots_tell_which_files_changed_in_a_turn_and_which_before() -> 
     assert brief.work.snapshot_files == ("gen/a.py", "/etc/hosts")
     assert brief.turns[0].work.snapshot_files == ("gen/a.py",)
     written = as_markdown(brief)
-    assert "`gen/a.py` (version 1, no call changed it)" in written
-    assert "2 more files changed, known from the client's backups alone: `gen/a.py`" in written
+    assert "`gen/a.py` (version 1, not changed by a tool call)" in written
+    assert "2 more files changed, known only from backups: `gen/a.py`" in written
 
 
 def test_003_snapshots_may_hold_the_content_itself() -> None:
@@ -543,8 +543,8 @@ def test_003_a_budget_says_exactly_what_it_left_out() -> None:
     assert left["texts"] == 12 - texts
     written = as_markdown(brief, 700)
     assert written.count("turns,") or written.count("turn,")
-    assert "texts" in written.rpartition("Left out of this session")[2]
-    assert "calls" in written.rpartition("Left out of this session")[2]
+    assert "texts" in written.rpartition("Omitted from this session")[2]
+    assert "calls" in written.rpartition("Omitted from this session")[2]
     (whole,) = as_json(brief)["briefs"]
     assert whole["omitted"] == {}
     assert sum(len(turn["texts"]) for turn in whole["turns"]) == 24

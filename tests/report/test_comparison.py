@@ -66,7 +66,7 @@ def test_files_and_commands_are_told_for_both(tries: Comparison) -> None:
 def test_who_did_better_is_said_where_less_is_better(tries: Comparison) -> None:
     better = {figure.name: figure.better for figure in tries.figures}
     assert better["Failed steps"] == better["Failing tests"] == better["Turns"] == "b"
-    assert better["Steps"] == better["Read from cache"] == better["Lines added"] == ""
+    assert better["Steps"] == better["Cache hit rate"] == better["Lines added"] == ""
 
 
 def test_a_fork_shares_its_beginning_record_by_record() -> None:

@@ -219,7 +219,7 @@ def test_each_compaction_inside_a_turn_stands_where_it_was(
     path = tmp_path / f"{made.session_id}.jsonl"
     path.write_bytes(made.assistant("All done.").bytes())
     text = _whole(find(str(path)), kind, level).decode()
-    seen = re.findall(r"step\d|compacted here|All done", text, re.IGNORECASE)
+    seen = re.findall(r"step\d|compaction|All done", text, re.IGNORECASE)
     marks = [mark.casefold() for mark, _ in groupby(seen)]
-    here = "compacted here"
+    here = "compaction"
     assert marks == ["step0", here, "step1", here, "step2", here, "all done"]

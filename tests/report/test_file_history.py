@@ -283,7 +283,7 @@ def test_what_no_session_wrote_is_found_by_the_next_touch(config: WriteConfig, t
     edit(made, "mine", "ours").done()
     found = history_of(tmp_path, config(made))
     assert told(found) == [("write", "exact", "a\n"), ("outside", "exact", "mine\n"), ("edit", "derived", "ours\n")]
-    assert "No session" in found.versions[1].note
+    assert "Not written by a session" in found.versions[1].note
 
 
 def test_a_file_that_was_put_back_says_to_which_version(config: WriteConfig, tmp_path: Path) -> None:
@@ -531,7 +531,7 @@ def test_every_chain_of_the_corpus_is_rebuilt_as_it_was_recorded(shared: Path) -
     assert rebuilt["patch"] > 240
     assert rebuilt["chained"] > 100
     # And this is all that could not be rebuilt: old clients kept nothing of a notebook.
-    assert unknown == {"NotebookEdit: What it wrote is not recorded.": 5}
+    assert unknown == {"NotebookEdit: The written content is not recorded.": 5}
 
 
 def _check(touches: list[FileTouch], rebuilt: Counter[str], unknown: Counter[str]) -> None:

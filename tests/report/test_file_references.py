@@ -230,7 +230,7 @@ def test_what_is_rebuilt_otherwise_than_recorded_is_counted() -> None:
     assert (good.changes, good.rebuilt, good.befores, good.patches) == (3, 3, 2, 2)
     assert (good.chained, good.wrong) == (3, [])
     bad = _tried(_edit("a\n", ["-z", "+b"]))
-    assert [each.why for each in bad.wrong] == ["the recorded patch does not lead to it"]
+    assert [each.why for each in bad.wrong] == ["the recorded patch does not produce this text"]
     gap = _tried(start, _edit("other a\n", ["-other a", "+other b"]))
     assert (gap.gaps, gap.wrong) == (1, [])
 
@@ -259,7 +259,7 @@ def test_everything_in_the_corpus_is_rebuilt_as_recorded_and_the_rest_counted(sh
     trial = verify_folders([str(shared / "corpus")])
     assert trial.wrong == []
     # Old clients kept nothing of a notebook.
-    assert trial.unknown == {"NotebookEdit: What it wrote is not recorded.": 5}
+    assert trial.unknown == {"NotebookEdit: The written content is not recorded.": 5}
     assert trial.rebuilt == trial.changes - 5
     assert trial.changes >= 340
     assert trial.befores >= 263

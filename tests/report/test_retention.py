@@ -36,7 +36,7 @@ def aged(config: WriteConfig, *days: float) -> Path:
 def test_sync_warns_before_something_is_lost(steno: Steno, config: WriteConfig) -> None:
     aged(config, 1, 20, 25.5, 28.5)
     ran = steno("sync", "--color", "never")
-    assert "2 sessions that are not archived: the client deletes them within 7 days" in ran.err
+    assert "2 sessions that are not archived: Claude Code deletes them within 7 days" in ran.err
     assert "the first in 1 day" in ran.err
     assert "steno archive" in ran.err
     told = steno("sync", "--json").json["retention"]
@@ -53,13 +53,13 @@ def test_what_is_archived_is_no_cause_for_alarm(steno: Steno, config: WriteConfi
     with path.open("ab") as file:
         file.write(b"{}\n")
     set_age(path, 29)
-    assert "1 session that is not archived: the client deletes it in 1 day" in steno("sync", "--color", "never").err
+    assert "1 session that is not archived: Claude Code deletes it in 1 day" in steno("sync", "--color", "never").err
 
 
 def test_overdue_is_said(steno: Steno, config: WriteConfig) -> None:
     aged(config, 40, 41)
     said = steno("sync", "--color", "never").err
-    assert "2 sessions that are not archived: the client deletes them the next time it" in said
+    assert "2 sessions that are not archived: Claude Code deletes them the next time it" in said
     assert steno("sync", "--json").json["retention"]["overdue"] == 2
 
 
@@ -91,14 +91,14 @@ def test_doctor_says_the_same(steno: Steno, config: WriteConfig) -> None:
     ("sessions", "overdue", "left", "said"),
     [
         (0, 0, None, ""),
-        (1, 0, 0.5, "1 session that is not archived: the client deletes it today"),
-        (1, 1, -1, "1 session that is not archived: the client deletes it the next time it cleans up"),
+        (1, 0, 0.5, "1 session that is not archived: Claude Code deletes it today"),
+        (1, 1, -1, "1 session that is not archived: Claude Code deletes it the next time it cleans up"),
         (
             3,
             1,
             -1,
             (
-                "3 sessions that are not archived: the client deletes them within 7 days, "
+                "3 sessions that are not archived: Claude Code deletes them within 7 days, "
                 "the first the next time it cleans up"
             ),
         ),

@@ -232,7 +232,7 @@ def test_002_sync_other_files_in_a_session_that_is_gone_stay(root: Path, tmp_pat
     path_of(root, 1).unlink()
     report = run(root, out)
     assert report.removed == [session_id(1)]
-    assert [each.reason for each in report.skipped] == ["other files in it were left"]
+    assert [each.reason for each in report.skipped] == ["kept other files in the directory"]
     assert [path.name for path in (out / session_id(1)).iterdir()] == ["notes.txt"]
 
 
@@ -393,7 +393,7 @@ def test_002_sync_files_that_are_no_sessions_are_skipped_with_a_reason(root: Pat
     report = run(root, tmp_path / "out")
     assert {(Path(each.path).stem, each.reason) for each in report.skipped} == {
         ("agent-a318043", "transcript of a sub-agent"),
-        ("notes", "file name is not a session id"),
+        ("notes", "file name is not a session ID"),
         (session_id(4), "empty file"),
         (session_id(5), "no user or assistant records"),
     }

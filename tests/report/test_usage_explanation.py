@@ -44,7 +44,7 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     ]
     assert first.lines[2].path == str(path_of(tmp_path, 2))
     assert first.lines[2].counts_in == str(path_of(tmp_path, 1))
-    assert "began before" in first.lines[2].why
+    assert "started earlier" in first.lines[2].why
     assert [(line.line, line.verdict) for line in told.skipped] == [(3, "skipped")]
 
 
@@ -121,7 +121,7 @@ def test_what_is_gone_is_explained_from_the_index(tmp_path: Path) -> None:
         told = explain_index(index.connection, UsageQuery(), PriceTable())
     assert told.totals == report.totals
     assert {line.line for each in told.responses for line in each.lines} == {0}
-    assert "gone" in told.responses[0].lines[0].why
+    assert "file deleted" in told.responses[0].lines[0].why
 
 
 def test_it_is_said_why_a_copy_does_not_count(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_it_is_said_why_a_copy_does_not_count(tmp_path: Path) -> None:
     (response,) = explained(tmp_path).responses
     assert response.lines[0].path == str(path_of(tmp_path, 2))
     why = {line.path: line.why for line in response.lines[1:]}
-    assert "copied from elsewhere" in why[str(path_of(tmp_path, 1))]
+    assert "copy; counted in" in why[str(path_of(tmp_path, 1))]
     assert "higher" in why[str(path_of(tmp_path, 3))]
 
 

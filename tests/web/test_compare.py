@@ -44,11 +44,11 @@ def test_two_tries_stand_side_by_side(tries: tuple[Explorer, str, str]) -> None:
     rows = _rows(answer.text)
     assert rows["Model"] == ("opus-5-5", "sonnet-4-5", "")
     assert rows["Failed steps"] == ("2 of 8", "none", "b")
-    assert rows["Tests at the end"] == ("3 failed, 118 passed", "121 passed", "b")
+    assert rows["Last tests"] == ("3 failed, 118 passed", "121 passed", "b")
     assert rows["Turns"] == ("2", "1", "b")
     text = unescape(answer.text)
-    assert "same first prompt, two tries" in text
-    assert "4 steps in common, then they part, 1 more step in common later" in text
+    assert "same first prompt" in text
+    assert "diverges after 4 common steps, 1 more common step later" in text
     assert "step 5: A edits papercrane/text/shape.py, B runs uv run papercrane glyphs" in text
 
 
@@ -84,8 +84,8 @@ def test_a_fork_says_what_it_shares(demo: Explorer) -> None:
     text = demo.get(f"/compare?a={_STORM}&b={_FORK}").text
     assert "B is a fork of A. Shared records: 3 turns, 9 steps." in text
     rows = _rows(text)
-    assert rows["Cost"][2] == rows["Tokens read"][2] == ""
-    assert "A has ended, B is asked more" in text
+    assert rows["Cost"][2] == rows["Input tokens"][2] == ""
+    assert "A has ended, B receives another prompt" in text
 
 
 def test_the_cost_of_a_side_is_that_of_the_list(demo: Explorer) -> None:
@@ -110,8 +110,8 @@ def test_with_one_session_its_likely_partners_come_first(demo: Explorer, tries: 
     found = re.findall(r'href="/compare\?a=([^&"]*)&amp;b=([^"]*)".*?</a>', text)
     assert found[0] == (_STORM, _FORK)
     assert (_STORM, _STORM) not in found
-    assert re.search(r"made from it</span>", text)
-    assert "it was made from this" in demo.get(f"/compare?a={_FORK}").text
+    assert re.search(r"fork of this session</span>", text)
+    assert "original of this fork" in demo.get(f"/compare?a={_FORK}").text
     of, one, other = tries
     text = of.get(f"/compare?a={one}").text
     assert re.search(rf"b={other}.*?same first prompt", text, re.DOTALL)

@@ -241,7 +241,7 @@ def test_files_known_from_backups_alone_are_marked(config: WriteConfig, tmp_path
             assert "&lt;b&gt;.py" in text
             assert "from backups" in text
         page = found.get(f"/files/{path_tag('/home/ada/tidegauge/gen/<b>.py')}").text
-    assert "Known from the client" in page
+    assert "Known only from Claude Code" in page
 
 
 def test_hostile_names_and_texts_stay_text(config: WriteConfig, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_what_the_client_deletes_soon_is_told_until_it_is_archived(tmp_path: Pat
         os.utime(path, (old, old))
         health = _ready(found).house.health_monitor.health
         assert (health.due, health.unkept, health.trouble) == (1, 1, 1)
-        assert "deleted by the client within 7 days" in found.get("/health?harm=risk").text
+        assert "deleted by Claude Code within 7 days" in found.get("/health?harm=risk").text
     archive_all((str(root),))
     with explorer(str(tmp_path / "index2"), str(root)) as found:
         health = _ready(found).house.health_monitor.health

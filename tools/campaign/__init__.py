@@ -1,1 +1,1 @@
-"""The campaign: every promise tried at a size that fits the time given, with the figures kept."""
+"""The campaign: tests every promise at a size that fits the given time, and records the figures."""

@@ -1,12 +1,11 @@
-"""Runs the campaign: every promise at a size that fits the time, and keeps the figures.
+"""Runs the campaign: tests every promise at a size that fits the time, and records the figures.
 
-    python -m tools.campaign --budget 20              all items within twenty minutes
-    python -m tools.campaign --only A9,B11 --budget 5 some of them
-    python -m tools.campaign --list                   what there is, with the last figures
+    python -m tools.campaign --budget 20              all items within 20 minutes
+    python -m tools.campaign --only A9,B11 --budget 5 selected items
+    python -m tools.campaign --list                   list the items with their last figures
 
-Items with the oldest figures are run first; an item that finds no time left is not run and keeps
-its figure. `docs/reference/promises.md` is written anew from all figures. Exit 1 when a promise
-was broken.
+Items with the oldest figures are run first; an item for which no time is left is not run and keeps its figure.
+`docs/reference/promises.md` is generated from all figures. The exit code is 1 if a promise is broken.
 """
 
 import argparse
@@ -33,7 +32,7 @@ _PASSED: Final = re.compile(r"(\d+) passed")
 
 
 def main() -> int:
-    """Run what was chosen, and tell how it went."""
+    """Run the selected items and print the results."""
     options = _options()
     chosen = _chosen(options.only)
     if options.list:
@@ -71,7 +70,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.campaign", description=__doc__)
     parser.add_argument("--budget", type=float, default=20, help="minutes")
-    parser.add_argument("--only", default="", help="ids of items, with commas between them")
+    parser.add_argument("--only", default="", help="comma-separated item IDs")
     parser.add_argument("--list", action="store_true", help="list the items with their figures")
     return parser.parse_args()
 
@@ -80,7 +79,7 @@ def _chosen(only: str) -> list[Item]:
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     unknown = set(wanted) - {item.id for item in ITEMS}
     if unknown:
-        sys.exit(f"no such item: {_named(sorted(unknown))}; --list shows them all")
+        sys.exit(f"unknown items: {_named(sorted(unknown))}; --list shows all items")
     return [item for item in ITEMS if not wanted or item.id in wanted]
 
 
@@ -97,7 +96,7 @@ def _named(names: list[str]) -> str:
 
 
 def _share(item: Item, waiting: list[Item], left: float) -> float:
-    """Return the seconds of an item: what is whole is taken first, the rest by weight."""
+    """Return the seconds for an item: fixed items are served first, the rest is divided by weight."""
     whole = sum(other.seconds for other in waiting if other.kind == "plain")
     if item.kind == "plain":
         return item.seconds
@@ -106,13 +105,13 @@ def _share(item: Item, waiting: list[Item], left: float) -> float:
 
 
 def _run(item: Item, seconds: float) -> Iterator[tuple[str, Figure]]:
-    """Run an item, and yield the figures it gave, of other items too where it measures several."""
+    """Run an item and yield its figures, and those of other items that it measures."""
     if item.tests == (FUZZ,):
         yield from _fuzz(item, seconds)
         return
     tests = [name for name in item.tests if (ROOT / name.partition("::")[0]).exists()]
     if len(tests) < len(item.tests):
-        print(f"    not there yet: {_named([*(set(item.tests) - set(tests))])}")
+        print(f"    missing tests: {_named([*(set(item.tests) - set(tests))])}")
         return
     size = min(1.0, max(_SMOKE, seconds / item.seconds))
     with tempfile.TemporaryDirectory(prefix="steno-campaign-") as home:
@@ -126,7 +125,7 @@ def _pytest(
 ) -> subprocess.CompletedProcess[str]:
     selected = "hypothesis and not interop and not faults" if item.id == "C3" else "not interop"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "-o"]
-    # A busy machine is not a failure: what hangs is ended, only later.
+    # On a busy machine tests are slow, which is not a failure: use a long timeout.
     command += ["timeout=900", "-m", selected, *(["-k", item.only] if item.only else []), *tests]
     command += ["-n", "2"] if item.id == "C3" else []
     environment = {
@@ -165,7 +164,7 @@ def _judged(item: Item, ran: subprocess.CompletedProcess[str], figures: Path) ->
 
 
 def _busy(name: str) -> str:
-    """Return a word about figures of time that others at work here have made worse."""
+    """Return a remark for time measurements on a busy machine."""
     waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
     if not name.startswith("A") or waiting < _BUSY:
         return ""

@@ -1,7 +1,7 @@
-"""Writes `docs/reference/promises.md` from the figures that are kept.
+"""Writes `docs/reference/promises.md` from the recorded figures.
 
-python -m tools.campaign.page            write it
-python -m tools.campaign.page --check    exit 1 when it is out of date
+python -m tools.campaign.page            write the page
+python -m tools.campaign.page --check    exit 1 if it is out of date
 """
 
 import sys
@@ -17,16 +17,15 @@ _INTRO: Final = """\
 
 <!-- Generated from docs/reference/promises.json by tools/campaign/page.py; do not edit. -->
 
-Each promise, the tests that try it, and what the last run measured. `make campaign` runs the items
-and keeps the figures; one that was not run keeps its last figure and date. How to run it:
-[run the campaign](../howto/run-the-campaign.md). What is promised in detail, test by test:
-[promises](../explanation/promises.md).
+Each promise, its tests, and the figure of the last run. `make campaign` runs the items and records the figures; an item
+that is not run keeps its last figure and date. See [run the campaign](../howto/run-the-campaign.md). The detailed list
+of promises with their tests is in [promises](../explanation/promises.md).
 """
 _MUTATION: Final = """\
 ## Mutation score
 
-The share of small changes to a package's code that make a test fail, in a random sample of them;
-`make mutation PACKAGE=format SAMPLE=60` measures one. The interval is Wilson's, at 95 %.
+The share of small changes to the code of a package that make a test fail, in a random sample;
+`make mutation PACKAGE=format SAMPLE=60` measures one package. The interval is the 95 % Wilson interval.
 
 | package | last figure | date |
 |---|---|---|
@@ -52,7 +51,7 @@ def build() -> str:
 
 def _row(item: Item, kept: Kept | None) -> str:
     files = dict.fromkeys(name.partition("::")[0] for name in item.tests)
-    tests = ", ".join(f"`{name}`" if (ROOT / name).exists() else "(to come)" for name in files)
+    tests = ", ".join(f"`{name}`" if (ROOT / name).exists() else "(missing)" for name in files)
     figure = "not run yet" if kept is None else kept["figure"]
     figure = figure if kept is None or kept["passed"] else f"**broken**: {figure}"
     return f"| {item.id} | {item.promise} | {tests} | {_cell(figure)} | {kept['date'] if kept else ''} |\n"
@@ -63,12 +62,12 @@ def _cell(text: str) -> str:
 
 
 def write_page() -> None:
-    """Write the page anew."""
+    """Write the page."""
     PAGE.write_text(build(), encoding="utf-8")
 
 
 def main() -> int:
-    """Write, or only compare."""
+    """Write the page, or check whether it is up to date."""
     if "--check" not in sys.argv[1:]:
         write_page()
         return 0

@@ -1,6 +1,6 @@
-"""Keeps the last figure and date of each promise, and writes the page that shows them.
+"""Stores the last figure and date of each promise.
 
-The figures lie in `docs/reference/promises.json`; an item that is not run keeps its last figure.
+The figures are stored in `docs/reference/promises.json`; an item that is not run keeps its last figure.
 """
 
 import json
@@ -15,7 +15,7 @@ FILE: Final = ROOT / "docs" / "reference" / "promises.json"
 
 
 class Kept(TypedDict):
-    """What the file holds of one item."""
+    """Stored result of one item."""
 
     figure: str
     passed: bool
@@ -24,21 +24,21 @@ class Kept(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a run measured, in words, and whether the promise held."""
+    """Result of a run as text, and whether the promise held."""
 
     text: str
     passed: bool
 
 
 def load(path: Path = FILE) -> dict[str, Kept]:
-    """Return what is known of every item, by its id."""
+    """Return the stored results by item ID."""
     if not path.exists():
         return {}
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def record(figures: dict[str, Figure], path: Path = FILE) -> None:
-    """Keep new figures with today's date, and leave all others as they are."""
+    """Store new figures with the date of today, and keep all others."""
     known = load(path)
     today = datetime.now(UTC).date().isoformat()
     for name, figure in figures.items():

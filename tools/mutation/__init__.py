@@ -1,1 +1,1 @@
-"""Mutation testing: change one expression, and see whether a test that runs it fails."""
+"""Mutation testing: change one expression, and check whether a test that runs it fails."""

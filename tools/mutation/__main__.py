@@ -1,30 +1,27 @@
-"""Measures how many small changes to a package its tests notice.
+"""Measures how many small changes to a package its tests detect.
 
     python -m tools.mutation format --sample 60 --seed 1
 
-A deterministic random sample of the package's mutants (see `operators`) is tried. Each is judged
-by the tests that run the changed line, in the folders named in `PACKAGES`, fastest first, until
-one fails. The score is the share of mutants that made a test fail; a mutant that no test runs, or
-that is not noticed within `BUDGET` seconds of tests, has survived.
+A deterministic random sample of the package's mutants (see `operators`) is tested. For each mutant, the tests that run
+the changed line, in the directories named in `PACKAGES`, run in order of duration until one fails. The score is the
+share of mutants that made a test fail; a mutant survives if no test runs it, or if no test fails within `BUDGET`
+seconds.
 
-Why not mutmut or cosmic-ray: both start one pytest per mutant and run all tests given (mutmut only
-narrows them by function), and neither can sample by seed. Here a process that has pytest and the
-third-party packages loaded forks for each mutant and runs only the tests of the line, in a copy of
-`src` that also processes started by tests import.
+Why not mutmut or cosmic-ray: both start one pytest per mutant and run all given tests (mutmut restricts them only by
+function), and neither can sample by seed. Here a process that has pytest and the third-party packages loaded forks for
+each mutant and runs only the tests of the line, in a copy of `src` that processes started by tests import as well.
 
-What runs only in a process that tests start is not in the record of which tests run a line: the
-confinement helper is an isolated Python, which coverage.py cannot be loaded into. For the modules
-in `IN_CHILD_PROCESSES`, the tests named there are tried after those of the record, in the same
-order and within the same budget. The helper finds the changed copy all the same, because its
-launcher hands it the folder that the launcher itself was imported from; so that isolated Pythons
-that import the installed package (`python -I -m steno.permissions.sandbox.restricted_exec`) find it too, the tests run
+The record of which tests run a line does not include code that runs only in processes started by tests: the sandbox
+helper is an isolated Python, into which coverage.py cannot be loaded. For the modules in `IN_CHILD_PROCESSES`, the
+tests named there run after those of the record, in the same order and within the same budget. The helper finds the
+changed copy because its launcher passes it the directory that the launcher was imported from. Isolated Pythons that
+import the installed package (`python -I -m steno.permissions.sandbox.restricted_exec`) find it because the tests run
 with a virtual environment of the copy as `sys.executable`.
 
-Tests that compare with tables of recorded answers (`TABLES`) notice most changes of a package, so
-they are tried first.
+Tests that compare with tables of recorded answers (`TABLES`) detect most changes of a package, so they run first.
 
-Mutants that change nothing one could observe are listed in `equivalent.toml`, each with the
-reason; they are left out of the score.
+Mutants without an observable effect are listed in `equivalent.toml`, each with the reason, and excluded from the
+score.
 """
 
 import argparse
@@ -113,7 +110,7 @@ _LOADED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a mutant, and the seconds it took."""
+    """Outcome of a mutant, and its duration in seconds."""
 
     mutant: Mutant
     outcome: str
@@ -122,7 +119,7 @@ class Verdict:
 
 
 def main() -> int:
-    """Try a sample and print what survived."""
+    """Test a sample and print the survivors."""
     options = _options()
     sources = {path: (ROOT / path).read_bytes() for path in _modules(options.package)}
     with _home() as environment:
@@ -136,10 +133,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.mutation", description=__doc__)
     parser.add_argument("package", choices=sorted(PACKAGES))
     parser.add_argument("--sample", type=int, default=60, help="number of mutants to try")
-    parser.add_argument("--seed", type=int, default=1, help="choose another sample")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
     parser.add_argument("--only", default="", help="only modules whose path contains this")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--record", action="store_true", help="keep the score with the promises")
+    parser.add_argument("--record", action="store_true", help="store the score with the promises")
     parser.add_argument("--below", type=float, default=0.0, help="exit 1 below this score (0 to 1)")
     return parser.parse_args()
 
@@ -170,7 +167,7 @@ def _equivalent() -> set[tuple[str, str, str, str]]:
 
 @contextmanager
 def _home() -> Generator[dict[str, str]]:
-    """Give the environment of tests: a home that is gone afterwards."""
+    """Yield the environment of the tests, with a temporary home."""
     with tempfile.TemporaryDirectory(prefix="steno-mutation-") as home:
         own = {"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude", "STENO_HOME": f"{home}/steno"}
         own["STENO_SHARED"] = os.environ.get("STENO_SHARED", str(ROOT.parent / "shared"))
@@ -178,7 +175,7 @@ def _home() -> Generator[dict[str, str]]:
 
 
 def _coverage(package: str, environment: dict[str, str]) -> CoverageMap:
-    """Return which tests run which line; only tests that changed since the last time are run."""
+    """Return which tests run which line; only changed tests are run again."""
     folders = [f"tests/{name}" for name in PACKAGES[package]]
     kept = ROOT / "build" / "mutation" / package.replace("/", "-")
     source = _digest(sorted((ROOT / "src" / "steno" / package).rglob("*.py")))
@@ -211,7 +208,7 @@ def _test_files(folders: list[str]) -> Iterator[Path]:
 def _try_all(
     chosen: list[Mutant], coverage: CoverageMap, sources: dict[str, bytes], environment: dict[str, str], processes: int
 ) -> Iterator[Verdict]:
-    """Try mutants, some at a time, each in a fork of this process and a copy of the source."""
+    """Test mutants in parallel, each in a fork of this process and a copy of the source."""
     for name in _LOADED:
         __import__(name)
     os.environ.update(environment)
@@ -244,7 +241,7 @@ def _try_all(
 
 
 def _chosen(mutant: Mutant, coverage: CoverageMap) -> list[str]:
-    """Return the tests that judge a mutant, in the order in which they are tried."""
+    """Return the tests for a mutant, in the order in which they run."""
     recorded = coverage.of_mutant(mutant)
     started = {
         test
@@ -254,7 +251,7 @@ def _chosen(mutant: Mutant, coverage: CoverageMap) -> list[str]:
         if test.startswith(tests)
     }
     near = near_folder(mutant)
-    # What a module does when it is imported is best judged by tests that run the rest of it.
+    # Code that runs on import is best tested by tests that run the rest of the module.
     own = set[str]().union(*coverage.tests.get(mutant.path, {}).values())
 
     def rank(test: str) -> tuple[bool, bool, bool, bool, float, str]:
@@ -287,7 +284,7 @@ def _said(verdict: Verdict, done: int, total: int) -> Verdict:
 
 
 class _Slot:
-    """A copy of the source in which one mutant at a time is tried."""
+    """A copy of the source in which one mutant at a time is tested."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -301,7 +298,7 @@ class _Slot:
         self._late = False
 
     def start(self, mutant: Mutant, tests: list[str], source: bytes, expected: float) -> int:
-        """Make the change, and run tests in a fork; return its process id."""
+        """Apply the change and run tests in a fork; return the process ID."""
         self._mutant, self._tests, self._source = mutant, len(tests), source
         target = self._folder / mutant.path
         target.write_bytes(mutant.apply(source))
@@ -316,14 +313,14 @@ class _Slot:
         return pid
 
     def is_over(self, pid: int) -> bool:
-        """Tell whether the run has ended; end it when it takes too long."""
+        """Return whether the run has ended; kill it after a time limit."""
         ended, status = os.waitpid(pid, os.WNOHANG)
         if not ended:
             if time.monotonic() > self._limit:
                 self._late = True
                 os.killpg(pid, signal.SIGKILL)
             return False
-        # What the tests had started ends with them; the group is the child's own.
+        # Kill the remaining processes of the tests; the group belongs to the child.
         _quietly(lambda: os.killpg(pid, signal.SIGKILL))
         self._code = os.waitstatus_to_exitcode(status)
         if self._mutant is not None:
@@ -335,9 +332,9 @@ class _Slot:
         return (self._folder / "log").read_text(errors="replace")[-600:]
 
     def verdict(self) -> Verdict:
-        """Return what the run's end means."""
+        """Return the verdict for the ended run."""
         if self._mutant is None:
-            raise RuntimeError("nothing was started")
+            raise RuntimeError("no run was started")
         outcome = {0: _SURVIVED, 1: _KILLED, 2: _KILLED}.get(self._code, _ERROR)
         if self._late or self._code in (-signal.SIGXCPU, -signal.SIGKILL):
             outcome = _TIMEOUT
@@ -349,7 +346,7 @@ class _Slot:
 
 
 def _make_environment(folder: Path) -> None:
-    """Make a virtual environment that has the copy of the source, and the packages of this one."""
+    """Create a virtual environment with the copy of the source and the packages of this environment."""
     real = Path(os.path.realpath(sys.executable))
     site = folder / _ENVIRONMENT / sysconfig.get_path("purelib").removeprefix(f"{sys.prefix}/")
     site.mkdir(parents=True)
@@ -366,17 +363,17 @@ def _quietly(act: Callable[[], object]) -> None:
 
 
 class _Watcher:
-    """Lets Hypothesis stop at the first failing example, and notes tests that do not import."""
+    """Makes Hypothesis stop at the first failing example, and records tests that cannot be imported."""
 
     def __init__(self) -> None:
         self.broken = False
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note a module that cannot be imported."""
+        """Record a module that cannot be imported."""
         self.broken |= report.failed
 
     def pytest_sessionstart(self) -> None:
-        """Take the profile that the tests have loaded, without its last phase."""
+        """Load the profile of the tests without its shrinking phase."""
         from hypothesis import Phase, settings
 
         phases = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -385,7 +382,7 @@ class _Watcher:
 
 
 def _run(folder: Path, tests: list[str], processor: int) -> None:
-    """Run tests on the changed copy, and end this process with pytest's code."""
+    """Run tests on the changed copy, and exit with pytest's exit code."""
     code = 70
     try:
         os.setsid()
@@ -424,7 +421,7 @@ def _report(options: argparse.Namespace, verdicts: list[Verdict]) -> int:
 
 
 def wilson(hits: int, tries: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share, after Wilson."""
+    """Return the 95 % Wilson interval of a share."""
     if not tries:
         return 0.0, 1.0
     z = 1.96

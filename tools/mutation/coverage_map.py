@@ -1,7 +1,7 @@
-"""Collects which tests run which lines, with the time each test takes.
+"""Records which tests run which lines, and the time of each test.
 
-As a pytest plugin (`-p tools.mutation.coverage_map`) it labels what coverage.py records with the
-id of the test that runs; `collect` starts such a run and returns what it recorded.
+As a pytest plugin (`-p tools.mutation.coverage_map`) it labels the data of coverage.py with the ID of the running test;
+`collect` starts such a run and returns its data.
 """
 
 import json
@@ -24,13 +24,13 @@ _SOURCE: Final = "STENO_MUTATION_SOURCE"
 
 
 def near_folder(mutant: Mutant) -> str:
-    """Return where the tests of a mutant's package are."""
+    """Return the directory of the tests of a mutant's package."""
     return f"tests/{mutant.path.split('/')[2]}/"
 
 
 @dataclass(slots=True)
 class CoverageMap:
-    """The tests of each line, the processor seconds of each test, and what was recorded."""
+    """The tests of each line, the CPU seconds of each test, and the digests of the recorded files."""
 
     source: str = ""
     files: dict[str, str] = field(default_factory=dict[str, str])
@@ -38,7 +38,7 @@ class CoverageMap:
     tests: dict[str, dict[int, list[str]]] = field(default_factory=dict[str, dict[int, list[str]]])
 
     def forget(self, files: list[str]) -> None:
-        """Drop what was recorded of the tests in some files."""
+        """Drop the data of the tests in files."""
         gone = tuple(f"{name}::" for name in files)
         for lines in self.tests.values():
             for line, tests in lines.items():
@@ -46,10 +46,10 @@ class CoverageMap:
         self.seconds = {test: seconds for test, seconds in self.seconds.items() if not test.startswith(gone)}
 
     def of_mutant(self, mutant: Mutant) -> set[str]:
-        """Return the tests that run what is changed.
+        """Return the tests that run a changed line.
 
-        What a module does when it is imported is run by no test of its own: there, all tests count
-        that run anything of the module, and all of the package's own.
+        Code that runs on import is not assigned to a test: for such code, all tests that run any line of the module and
+        all tests of the package are returned.
         """
         lines = self.tests.get(mutant.path, {})
         if not mutant.in_function:
@@ -59,7 +59,7 @@ class CoverageMap:
 
 
 def collect(made: CoverageMap, files: list[str], source: str, environment: dict[str, str]) -> None:
-    """Run some test files once, and add what each of their tests runs of a package."""
+    """Run test files once, and add the lines of a package that each test runs."""
     with tempfile.TemporaryDirectory() as records:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
         command += ["-p", "tools.mutation.coverage_map", "--no-header", "--timeout=300", *files]
@@ -73,7 +73,7 @@ def collect(made: CoverageMap, files: list[str], source: str, environment: dict[
             check=False,
         )
         if ran.returncode:
-            sys.exit(f"the tests must pass before mutants mean anything:\n{ran.stdout[-4000:]}")
+            sys.exit(f"the tests must pass before mutation testing:\n{ran.stdout[-4000:]}")
         _add(made, Path(records))
 
 
@@ -91,7 +91,7 @@ def _add(made: CoverageMap, records: Path) -> None:
 
 
 class _Recorder:
-    """Switches the label of what is recorded from test to test."""
+    """Labels the coverage data with the running test."""
 
     def __init__(self, records: Path, source: str) -> None:
         self._name = f"{os.getpid()}"
@@ -104,10 +104,10 @@ class _Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Record a test under its id, and the processor time that it takes.
+        """Record the lines and the CPU time of a test.
 
-        Processor time, its programs included: on a busy machine the time on the clock is several
-        times that, and the budget of a mutant would hold only a part of the tests.
+        CPU time includes child processes. Wall time would be several times longer on a busy machine, and the budget of
+        a mutant would include only a part of the tests.
         """
         self._coverage.switch_context(item.nodeid)
         began = _processor_seconds()
@@ -118,14 +118,14 @@ class _Recorder:
             self._coverage.switch_context("")
 
     def pytest_unconfigure(self) -> None:
-        """Write what was recorded."""
+        """Write the recorded data."""
         self._coverage.stop()
         self._coverage.save()
         (self._records / f"seconds-{self._name}.json").write_text(json.dumps(self._seconds))
 
 
 def _processor_seconds() -> float:
-    """Return the processor time of this process so far, and of programs that it waited for."""
+    """Return the CPU time of this process so far, including child processes that it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

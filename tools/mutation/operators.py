@@ -1,9 +1,8 @@
 """Lists the single changes ("mutants") of a module's source.
 
-Every mutant replaces one span of the source text, so that line numbers and everything else stay as
-they are. Left out are annotations, docstrings, `__all__`, the text of errors and log lines, and
-code under `TYPE_CHECKING`: no behaviour depends on them. Elsewhere than on Windows, so is code
-under `sys.platform == "win32"`.
+Every mutant replaces one span of the source text, so that line numbers and all other text stay the same. Annotations,
+docstrings, `__all__`, texts of errors and log lines, and code under `TYPE_CHECKING` are excluded: they do not affect
+behaviour. Except on Windows, code under `sys.platform == "win32"` is excluded as well.
 """
 
 import ast
@@ -37,7 +36,7 @@ _BINARY: Final[dict[type[ast.operator], str]] = {
     ast.BitOr: "&",
     ast.BitXor: "&",
 }
-# Operators whose right side may be left out: a set difference, an offset, a mask.
+# Operators whose right side may be dropped: a set difference, an offset, a mask.
 _DROPPABLE: Final = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.Mod)
 _PROSE: Final = 3
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -61,7 +60,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change: the span of the source that is replaced, and by what."""
+    """A change: the replaced span of the source, and the replacement."""
 
     path: str
     line: int
@@ -74,12 +73,12 @@ class Mutant:
     after: str
 
     def apply(self, source: bytes) -> bytes:
-        """Return the source with the change made."""
+        """Return the source with the change applied."""
         return source[: self.start] + self.after.encode() + source[self.end :]
 
 
 def mutants(path: str, source: bytes) -> list[Mutant]:
-    """Return every mutant of a module, in the order of the source, each of which compiles."""
+    """Return every mutant of a module that compiles, in source order."""
     found = _Finder(path, source).all()
     return [mutant for mutant in found if _compiles(mutant, source)]
 
@@ -93,7 +92,7 @@ def _compiles(mutant: Mutant, source: bytes) -> bool:
 
 
 class _Finder:
-    """Walks a module's tree and yields what can be changed."""
+    """Walks the tree of a module and yields its mutants."""
 
     def __init__(self, path: str, source: bytes) -> None:
         self._path, self._source = path, source
@@ -104,7 +103,7 @@ class _Finder:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def all(self) -> list[Mutant]:
-        """Return the mutants in the order of their place."""
+        """Return the mutants in source order."""
         found = {
             (mutant.start, mutant.end, mutant.after): mutant
             for mutant in self._visit(ast.parse(self._source))
@@ -135,7 +134,7 @@ class _Finder:
 
     @staticmethod
     def _is_inert(node: ast.AST) -> bool:
-        """Tell what is not executed, or only makes text for people."""
+        """Return whether a node is not executed, or only produces text for users."""
         if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.Assert):
             return True
         if isinstance(node, ast.Call):
@@ -143,7 +142,7 @@ class _Finder:
         if isinstance(node, ast.Subscript):
             return isinstance(node.value, ast.Name) and node.value.id == "Literal"
         if isinstance(node, ast.keyword):
-            # Of a class of records: it only spares the garbage collector work.
+            # An option of a struct class that only reduces garbage collection.
             return node.arg == "gc"
         if isinstance(node, ast.If):
             return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
@@ -290,7 +289,7 @@ def _is_docstring(child: ast.AST) -> bool:
 
 
 def _is_prose(value: str | bytes) -> bool:
-    """Tell a text for people: it has at least three words."""
+    """Return whether a text is meant for users: it has at least three words."""
     text = value if isinstance(value, str) else value.decode("latin-1")
     return sum(word.isalpha() for word in text.split()) >= _PROSE
 

@@ -1,1 +1,1 @@
-"""What people ask of their sessions, answered from the index or straight from the files."""
+"""Reports on sessions, from the index or from the session files."""

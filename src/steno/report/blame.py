@@ -1,8 +1,7 @@
-"""Blame: which session, sub-agent or commit wrote each line of a file.
+"""Blame: the session, sub-agent or commit that wrote each line of a file.
 
-The lines of the file are carried from version to version: unchanged lines keep their attribution,
-new lines are attributed to the version that adds them. An outside version that restores an earlier
-text restores its attribution.
+Lines are carried from version to version: unchanged lines keep their attribution, new lines are attributed to the
+version that adds them. An outside version that restores an earlier text restores its attribution.
 """
 
 import os
@@ -24,32 +23,32 @@ from steno.store.discovery import read_regular_file
 from steno.store.git import AnnotatedLine, Commit, FormerName, Repository, find_repository, is_in_work_tree
 
 OriginKind: TypeAlias = Literal["session", "commit", "outside", "before", "unknown"]
-"""session  a session, or a sub-agent of one, wrote it
-commit   no session did; somebody committed it
-outside  it was found to have changed between two touches; no session wrote it
-before   it was there when a session first saw the file
-unknown  it came after all that sessions know of the file
+"""session  written by a session or one of its sub-agents
+commit   not written by a session, but committed
+outside  changed between two touches, not by a session
+before   present when a session first read the file
+unknown  added after the last version known from sessions
 """
 
 
 class LineOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where lines come from."""
+    """Origin of lines."""
 
     kind: OriginKind
     version: Version | None = None
-    """What wrote it, or what found it."""
+    """Version that wrote the lines, or first contained them."""
     path: str = ""
-    """What the file was called in that version."""
+    """Path of the file in that version."""
     commit: Commit | None = None
-    """The commit that has it; of what a session wrote, the one it went into."""
+    """Commit that contains the lines; for lines of a session, the commit they went into."""
     suspect: Version | None = None
-    """A command that names the file and ran before the lines were found: it may have put them in."""
+    """Earlier command that names the file and may have written the lines."""
     lines: int = 0
-    """How many lines are of it."""
+    """Number of lines with this origin."""
 
 
 class BlamedLine(msgspec.Struct, frozen=True):
-    """A line of the file, and which of the origins it has."""
+    """A line of the file, and the index of its origin."""
 
     number: int
     text: str
@@ -57,36 +56,36 @@ class BlamedLine(msgspec.Struct, frozen=True):
 
 
 class FileBlame(msgspec.Struct, frozen=True, kw_only=True):
-    """Who wrote what of a file; origins stand in the order of their first lines."""
+    """Blame of a file; origins are ordered by their first lines."""
 
     path: str
     total: int
-    """How many lines the file has."""
+    """Number of lines in the file."""
     lines: tuple[BlamedLine, ...]
     origins: tuple[LineOrigin, ...]
     names: tuple[str, ...]
-    """What sessions called the file, of all names that were looked for."""
+    """Paths of the file known from sessions."""
     git: bool
-    """Whether a repository was asked."""
+    """Whether a Git repository was read."""
     trouble: str = ""
-    """Why a repository could not be asked, or not for everything."""
+    """Reason why the Git data is missing or incomplete."""
     doubts: int = 0
-    """How often a command, or an edit of an unknown text, leaves open what happened in between."""
+    """Number of commands and unlocated edits after which the content is uncertain."""
 
 
 AFTER_LAST_VERSION: Final = -1
-"""The mark of a line that came after all versions."""
+"""Mark of a line added after the last version."""
 BEFORE_FIRST_VERSION: Final = -2
-"""The mark of a line that was there when the file was first seen."""
+"""Mark of a line that was present in the first version."""
 _BOM: Final = "\ufeff"
 
 
 class Attribution(msgspec.Struct, frozen=True):
-    """A mark for each line: the place of a version, `NOBODY` or `BEFORE`."""
+    """A mark for each line: the index of a version, `AFTER_LAST_VERSION` or `BEFORE_FIRST_VERSION`."""
 
     marks: tuple[int, ...]
     doubts: int
-    """How many touches may have changed the file in a way that nobody knows."""
+    """Number of touches with an unknown effect on the file."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -95,7 +94,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def attribute_lines(versions: Sequence[Version], current_text: str) -> Attribution:
-    """Return who put each line of a text there, by the versions of its file, oldest first."""
+    """Attribute each line of a text to one of the versions of its file, oldest first."""
     text = normalize_newlines(current_text)
     last = next(
         (
@@ -116,7 +115,7 @@ def attribute_lines(versions: Sequence[Version], current_text: str) -> Attributi
 
 
 class _LineAttributor:
-    """The lines of the file at one time, each with its mark."""
+    """The lines of the file at one version, each with its mark."""
 
     def __init__(self, needed_versions: set[str]) -> None:
         self.marks_by_version: dict[str, tuple[list[str], list[int]]] = {}
@@ -125,10 +124,10 @@ class _LineAttributor:
         self._needed_versions = needed_versions
         self._lines: list[str] | None = None
         self._unplaced_lines: dict[str, int] = {}
-        """Lines that were put in where nobody knows the whole file, and by which version."""
+        """Lines added by edits while the full text was unknown, and the index of the version."""
 
     def add_version(self, index: int, version: Version) -> None:
-        """Go on to the next version."""
+        """Advance to the next version."""
         if version.settled:
             return
         if version.text is None:
@@ -146,7 +145,7 @@ class _LineAttributor:
 
     def _add_change(self, index: int, version: Version, text: str) -> None:
         if version.before is not None:
-            # What a change found and no version had is of nobody.
+            # Text that the change found but no version has is unattributed.
             lines_before = split_lines(version.before)
             self.replace_text(lines_before, BEFORE_FIRST_VERSION if self._lines is None else AFTER_LAST_VERSION)
         elif self._lines is None and version.verb == "edit":
@@ -154,7 +153,7 @@ class _LineAttributor:
         self.replace_text(split_lines(text), index)
 
     def replace_text(self, lines: list[str], mark: int) -> None:
-        """Take on another text: what is new in it gets a mark."""
+        """Replace the text; new lines get the mark."""
         old_lines = self._lines
         if old_lines is not None and old_lines == lines:
             return
@@ -166,7 +165,7 @@ class _LineAttributor:
         self._lines, self.marks = lines, marks
 
     def _assign_loose_lines(self, lines: list[str], marks: list[int], mark: int) -> None:
-        """Give lines that nobody is known to have put in to the edit that told of them."""
+        """Attribute new lines to the earlier edits that added them while the full text was unknown."""
         for at, line in enumerate(lines):
             if marks[at] == mark and line in self._unplaced_lines:
                 marks[at] = self._unplaced_lines[line]
@@ -174,7 +173,7 @@ class _LineAttributor:
 
 
 class NamedHistory(msgspec.Struct, frozen=True):
-    """What is known by one name of the file: its versions, and a mark for each line of now."""
+    """Versions under one path of the file, and a mark for each current line."""
 
     path: str
     versions: Sequence[Version]
@@ -182,7 +181,7 @@ class NamedHistory(msgspec.Struct, frozen=True):
 
 
 def commits_by_line(head_lines: Sequence[AnnotatedLine], lines: Sequence[str]) -> list[Commit | None]:
-    """Return for each line of now the commit that has it; None for what is not committed."""
+    """Return the commit of each current line; None if the line is not committed."""
     commits: list[Commit | None] = [None] * len(lines)
     for old_index, new_index in align([row.text.removesuffix("\r") for row in head_lines], lines).pairs:
         commits[new_index] = head_lines[old_index].commit
@@ -192,7 +191,7 @@ def commits_by_line(head_lines: Sequence[AnnotatedLine], lines: Sequence[str]) -
 def merge_origins(
     lines: Sequence[str], histories: Sequence[NamedHistory], commits: Sequence[Commit | None], line_range: range
 ) -> tuple[list[BlamedLine], list[LineOrigin]]:
-    """Return the lines at some places, and where they come from, with how many are of each."""
+    """Return the lines in a range, and their origins with line counts."""
     origin_indexes: dict[tuple[str, str, str, str], int] = {}
     origins: list[LineOrigin] = []
     counts: list[int] = []
@@ -234,7 +233,7 @@ def _origin_of_line(line_index: int, histories: Sequence[NamedHistory], commit: 
 
 
 def _origin_outside_sessions(named_history: NamedHistory, mark: int) -> LineOrigin | None:
-    """Return what is known of a line that no call of a session wrote."""
+    """Return the origin of a line that no session wrote; None if nothing is known."""
     if mark == BEFORE_FIRST_VERSION:
         return LineOrigin(kind="before", version=named_history.versions[0], path=named_history.path)
     end = len(named_history.versions) if mark == AFTER_LAST_VERSION else mark
@@ -247,15 +246,15 @@ def _origin_outside_sessions(named_history: NamedHistory, mark: int) -> LineOrig
 
 
 def _was_committed_before(version: Version, commit: Commit | None) -> bool:
-    """Whether a line was committed before a session wrote it that did not say what was before."""
+    """Return whether a line was committed before a write of unknown prior content added it."""
     if commit is None or version.before is not None or version.time is None:
         return False
     return (commit.time + 1) * MS_PER_SECOND < version.time
 
 
 _MAX_FILE_SIZE: Final = 32 << 20
-_GIT_UNAVAILABLE: Final = "git is not there, or does not take this repository"
-_GIT_TIMEOUT: Final = "git took too long: lines that are committed may not say so"
+_GIT_UNAVAILABLE: Final = "git is not installed or rejects this repository"
+_GIT_TIMEOUT: Final = "git timed out: commits may be missing for some lines"
 
 
 def blame(
@@ -267,14 +266,14 @@ def blame(
     names: Sequence[str] = (),
     git: bool = True,
 ) -> FileBlame:
-    """Return who wrote each line of a file as it is now.
+    """Return the blame of the current file.
 
-    `lines` are the first and the last that are wanted; `names` are further paths under which
-    sessions may know the file; without `git` no repository is asked.
+    `lines` is the first and the last line to include; `names` are additional paths of the file in sessions; with
+    `git=False` no repository is read.
 
     Raises:
-        BadRequest: the file is no text, is huge, or has no such lines.
-        Unreadable: it cannot be read.
+        BadRequest: The file is not a text file, is too large, or does not have these lines.
+        Unreadable: The file cannot be read.
     """
     text = _read_text(path)
     current_lines = split_lines(text)
@@ -284,7 +283,7 @@ def blame(
     named_histories: list[NamedHistory] = []
     doubts = 0
     for name, until in _names_in_sessions(absolute_path, names, repository).items():
-        # No session can have written a name that is no text.
+        # Sessions record paths as text, so a path that is not valid text cannot occur.
         known_history = history(connection, name, open_session) if printable_path(name) == name else None
         if known_history is not None:
             end = None if until is None else (until + 1) * MS_PER_SECOND
@@ -317,7 +316,7 @@ def _git_problem(repository: Repository | None, path: str) -> str:
 def _read_text(path: str) -> str:
     data = read_regular_file(path, _MAX_FILE_SIZE)
     if b"\0" in data:
-        raise BadRequest(f"{path} is no text")
+        raise BadRequest(f"{path} is not a text file")
     return data.decode("utf-8", "replace")
 
 
@@ -326,12 +325,12 @@ def _line_range(requested_lines: tuple[int, int] | None, total: int, path: str) 
         return range(total)
     first, last = requested_lines
     if not 1 <= first <= last or first > total:
-        raise BadRequest(f"{path} has no line {first}", hint=f"it has {total:,}")
+        raise BadRequest(f"{path} has no line {first}", hint=f"The file has {total:,} lines.")
     return range(first - 1, min(last, total))
 
 
 def _names_in_sessions(path: str, other_names: Sequence[str], repository: Repository | None) -> dict[str, int | None]:
-    """Return what the file may be called in sessions, and until when (in seconds)."""
+    """Return the paths that the file may have in sessions, and until when (seconds)."""
     names: dict[str, int | None] = dict.fromkeys((path, os.path.realpath(path), *other_names))
     if repository is None:
         return names
@@ -345,7 +344,7 @@ def _names_in_sessions(path: str, other_names: Sequence[str], repository: Reposi
 
 
 def _head_lines(repository: Repository | None, path: str) -> list[AnnotatedLine]:
-    """Return the lines at HEAD; of a file that was renamed since, under the name it had there."""
+    """Return the lines at HEAD; for a file renamed since, under its name at HEAD."""
     if repository is None:
         return []
     name = repository.name_of(path)

@@ -1,4 +1,4 @@
-"""Check rules that the config file or the command line silences or reweights."""
+"""Policy of the check rules: silenced rules and changed severities."""
 
 from steno.check.checkup import Policy, make_policy
 from steno.errors import BadRequest
@@ -6,10 +6,10 @@ from steno.store.config import Config, read_config
 
 
 def load_check_policy(silence: tuple[str, ...] = (), severity: tuple[str, ...] = ()) -> Policy:
-    """Return what the config file and the options make of the rules; options win.
+    """Return the policy from the config file and the options; options take precedence.
 
     Raises:
-        BadRequest: there is no such rule or severity; of the file, the line is named.
+        BadRequest: A rule or severity does not exist; for the config file, the message includes the line.
     """
     config = read_config()
     _reject_unknown_rules(config)
@@ -17,7 +17,9 @@ def load_check_policy(silence: tuple[str, ...] = (), severity: tuple[str, ...] =
     for override in severity:
         name, equals, level = override.partition("=")
         if not equals:
-            raise BadRequest(f"not ID=LEVEL: {override!r}", hint="such as tools.unanswered=info")
+            raise BadRequest(
+                f"invalid severity {override!r}: not ID=LEVEL", hint="Use ID=LEVEL, for example tools.unanswered=info."
+            )
         severities[name] = level
     return make_policy([*config.silence, *silence], severities)
 

@@ -1,4 +1,4 @@
-"""What time it is, and what people mean by a time."""
+"""Conversions between seconds, milliseconds, ISO times and the time expressions that users type."""
 
 import re
 import time
@@ -25,7 +25,7 @@ _DATE_LENGTH: Final = 10
 
 
 def iso_time(seconds: float | None) -> str | None:
-    """Return a time as records write it, in UTC with milliseconds."""
+    """Return a time in the format of records: ISO 8601, UTC, milliseconds."""
     if seconds is None:
         return None
     from datetime import UTC, datetime
@@ -38,25 +38,25 @@ def iso_time(seconds: float | None) -> str | None:
 
 
 def seconds_from_ms(milliseconds: int | None) -> float | None:
-    """Return a time or duration of the index, which has milliseconds, in seconds."""
+    """Convert milliseconds, as stored in the index, to seconds."""
     return None if milliseconds is None else milliseconds / MS_PER_SECOND
 
 
 def iso_time_from_ms(milliseconds: int | None) -> str | None:
-    """Return a time of the index as records write it."""
+    """Convert milliseconds, as stored in the index, to the ISO format of records."""
     return iso_time(seconds_from_ms(milliseconds))
 
 
 def timestamp_of(time: "datetime | None") -> float | None:
-    """Return the seconds of a time."""
+    """Return the Unix timestamp of a datetime."""
     return None if time is None else time.timestamp()
 
 
 def _time_range(text: str, current: float) -> tuple[float, float]:
-    """Return the first moment of what a word means and the first one behind it.
+    """Return the start and the exclusive end of the range that a time expression describes.
 
     Raises:
-        BadRequest: it means no time.
+        BadRequest: The text is not a time expression.
     """
     word = " ".join(text.lower().split())
     if word in {"today", "yesterday"}:
@@ -109,10 +109,10 @@ def _local_date(year: int, month: int) -> float:
 
 
 def parse_time_range(text: str, current: float) -> tuple[float, float]:
-    """Return the same of a text that anybody may have typed.
+    """Return the range of an untrusted time expression.
 
     Raises:
-        BadRequest: it means no time, or none that a clock has.
+        BadRequest: The text is not a time expression, or out of range.
     """
     try:
         return _time_range(text, current)
@@ -123,6 +123,6 @@ def parse_time_range(text: str, current: float) -> tuple[float, float]:
 
 
 def local_midnight(seconds: float, days_back: int = 0) -> float:
-    """Return the local midnight that begins the day, or one so many days before it."""
+    """Return the local midnight at the start of a day, `days_back` days earlier."""
     local = time.localtime(seconds)
     return time.mktime((local.tm_year, local.tm_mon, local.tm_mday - days_back, 0, 0, 0, 0, 0, -1))

@@ -1,8 +1,8 @@
-"""Context usage: what filled the model's context, by source.
+"""Context usage: estimated tokens in the context window by source.
 
-Clients do not record this. They do record the tokens of each request, so the records before a
-request are weighted by their length, and the weights are scaled to the recorded total. The part of
-the first request that its records do not explain is the system prompt and the tools.
+Claude Code records only the total tokens of each request. The records before a request are weighted by their length,
+and the weights are scaled to that total. The remainder of the first request is attributed to the system prompt and
+tools.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,19 +19,19 @@ from steno.session.turns.prompts import origin_of
 from steno.session.turns.turn_builder import Turn
 
 ContextSource: TypeAlias = Literal["system", "memory", "summary", "prompts", "files", "output", "answers"]
-"""system   the system prompt, the tools, and what the client adds by itself
-memory   notes such as CLAUDE.md
-summary  what a compaction left
-prompts  what people said
-files    what was read of files
-output   what other tools gave back
-answers  what the model said, thought and called
+"""system   system prompt, tools, and context that Claude Code adds
+memory   memory files such as CLAUDE.md
+summary  summary of a compaction
+prompts  user prompts
+files    file content read
+output   other tool results
+answers  text, thinking and tool calls of the model
 """
 CONTEXT_SOURCES: Final[tuple[ContextSource, ...]] = get_args(ContextSource)
 _CHARACTERS_PER_TOKEN: Final = 4.0
-"""How many letters make a token, about."""
+"""Estimated characters per token."""
 _IMAGE_TOKENS: Final = 1_500.0
-"""Tokens of a picture, about; its letters say nothing."""
+"""Estimated tokens of an image."""
 _DEFAULT_WINDOW: Final = 200_000
 _LARGE_WINDOW: Final = 1_000_000
 _FILE_ATTACHMENTS: Final = frozenset(
@@ -41,30 +41,30 @@ _Weights: TypeAlias = dict[ContextSource, float]
 
 
 class ContextPoint(msgspec.Struct, frozen=True):
-    """What the model had before it at the end of a turn; tokens in the order of `KINDS`."""
+    """Context at the last request of a turn; tokens in the order of `CONTEXT_SOURCES`."""
 
     turn: int
     parts: tuple[int, ...]
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Total tokens."""
         return sum(self.parts)
 
 
 class ContextUsage(msgspec.Struct, frozen=True):
-    """How the context grew."""
+    """Context size by turn and source."""
 
     points: tuple[ContextPoint, ...] = ()
-    """One for each turn in which the model was asked."""
+    """One point for each turn with a request."""
     cuts: tuple[int, ...] = ()
-    """The turns before which it was compacted."""
+    """Numbers of the turns that start with a compaction."""
     limit: int = _DEFAULT_WINDOW
-    """How much the model can hold, as far as that shows."""
+    """Estimated context window in tokens."""
 
     @property
     def latest(self) -> ContextPoint | None:
-        """How it stands."""
+        """Context at the last request."""
         return self.points[-1] if self.points else None
 
 
@@ -73,7 +73,7 @@ class _AttachmentType(msgspec.Struct):
 
 
 def context_usage(transcript: Transcript, turns: Iterable[Turn]) -> ContextUsage:
-    """Return where the context of a conversation went, turn by turn."""
+    """Return the context usage of a conversation by turn."""
     estimator = _ContextEstimator(transcript)
     points: list[ContextPoint] = []
     cuts: list[int] = []
@@ -91,12 +91,12 @@ def context_usage(transcript: Transcript, turns: Iterable[Turn]) -> ContextUsage
 
 
 def context_window(largest_context: int) -> int:
-    """Return how much a model can hold that held so much."""
+    """Return the smallest context window that fits a context of that size."""
     return _DEFAULT_WINDOW if largest_context <= _DEFAULT_WINDOW else _LARGE_WINDOW
 
 
 class _ContextEstimator:
-    """Weighs records, and stretches the weights whenever the true figure is known."""
+    """Weights records by length and scales the weights to each recorded total."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
@@ -106,16 +106,16 @@ class _ContextEstimator:
         self._calls: dict[str, str] = {}
         self._base_tokens: float | None = None
         self.request_parts: tuple[int, ...] | None = None
-        """What the last request held."""
+        """Tokens of the last request by source."""
 
     def compact(self, kept_nodes: Iterable[Node]) -> None:
-        """Forget what a compaction dropped."""
+        """Drop the weights of compacted records."""
         self._weights = dict.fromkeys(CONTEXT_SOURCES, 0.0)
         for node in kept_nodes:
             self._add_weights(self._transcript.record(node), node)
 
     def add_node(self, node: Node) -> None:
-        """Take in the next record of the conversation."""
+        """Add the next record of the conversation."""
         if node.type == "progress":
             return
         record = self._transcript.record(node)
@@ -140,7 +140,7 @@ class _ContextEstimator:
         scaled_tokens = context - base
         factor = scaled_tokens / weight if weight else 0.0
         parts = {kind: round(self._request_weights[kind] * factor) for kind in CONTEXT_SOURCES}
-        # The parts add up to what was recorded, whatever rounding does.
+        # Rounding must not change the sum of the parts.
         parts["system"] += max(0, context - sum(parts.values()))
         return tuple(parts[kind] for kind in CONTEXT_SOURCES)
 

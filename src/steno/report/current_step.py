@@ -19,19 +19,19 @@ _HIDDEN_STEP_KINDS: Final = frozenset(("note", "hook", "queued"))
 
 
 class CurrentStep(msgspec.Struct, frozen=True):
-    """The step that a session is in, or came to last, and how full its context is."""
+    """Current or last step of a session, and its context size."""
 
     step: Step | None = None
-    """None while the model is at it, or where it has answered."""
+    """None while the model is responding or after it has answered."""
     answered: bool = False
     context: int = 0
-    """Tokens that the last request held; 0 where the end of the file does not say."""
+    """Tokens of the last request; 0 if the end of the file has no usage."""
     window: int = 0
-    """How many the model can hold, as far as that shows."""
+    """Estimated context window in tokens."""
 
 
 def current_step(source: Source) -> CurrentStep:
-    """Return what the session in a file does."""
+    """Return the current step of the session in a file."""
     session = Session(load_tail(source, _TAIL_LENGTH))
     turns = session.turns()
     context = _context_tokens(session.transcript)
@@ -45,7 +45,7 @@ def current_step(source: Source) -> CurrentStep:
 
 
 def load_tail(source: Source, length: int) -> Transcript:
-    """Return the last lines of a file, as far as they are whole."""
+    """Return a transcript of the last complete lines of a file."""
     transcript = Transcript(source, [], [])
     start = max(0, source.size - length)
     if start:
@@ -61,7 +61,7 @@ def load_tail(source: Source, length: int) -> Transcript:
 
 
 def _step_of_turn(turn: Turn) -> Step | None:
-    """Return the step that is open, or the last one of a turn that goes on."""
+    """Return the open step, or the last step of a turn that is not done."""
     if turn.done:
         return None
     visible_steps = [step for step in turn.steps if step.kind not in _HIDDEN_STEP_KINDS]

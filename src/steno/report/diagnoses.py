@@ -1,4 +1,4 @@
-"""Diagnoses of a config folder: the problem, its consequence, and the commands that fix it."""
+"""Diagnoses of a config directory: the problem, its consequence, and the commands that fix it."""
 
 from collections.abc import Callable
 from typing import Final, Literal
@@ -16,43 +16,46 @@ from steno.store.discovery import DiscoveredFile, Problem
 
 DiagnosisCategory = Literal["damage", "risk", "drift", "clutter"]
 DIAGNOSIS_CATEGORIES: Final[tuple[DiagnosisCategory, ...]] = ("damage", "risk", "drift", "clutter")
-"""Worst first. Damage: something is lost or refused. Risk: something will be. Drift: something is
-not known. Clutter: something can go."""
+"""Categories, most severe first.
+
+Damage: data is lost or rejected. Risk: data may be lost. Drift: the catalogue does not cover a part of the format.
+Clutter: files that can be deleted.
+"""
 _MAX_SESSIONS: Final = 5
-"""How many sessions a case names."""
+"""Maximum number of sessions listed in a diagnosis."""
 _MAX_COMMANDS: Final = 3
 _MAX_DRIFT_ROWS: Final = 12
-"""How many differences from the catalogue are told one by one."""
+"""Maximum number of drift rows with a diagnosis each."""
 
 
 class SessionInspection(msgspec.Struct, frozen=True):
-    """What was seen in one session and in its sub-agents' files."""
+    """Results of inspecting one session and its sub-agents."""
 
     session_file: DiscoveredFile
     sight: Inspection | None
-    """None where it could not be read."""
+    """None if the file cannot be read."""
     drifts: tuple[Drift, ...]
     versions: frozenset[str]
     problems: tuple[Problem, ...]
     records: int = 0
-    """How many records were compared with the catalogue."""
+    """Number of records compared with the catalogue."""
     left_out: int = 0
-    """Differences that were too many to keep."""
+    """Number of differences beyond the limit."""
 
 
 class AffectedSession(msgspec.Struct, frozen=True):
-    """A session that a case is about; of a sub-agent without a session there is no id."""
+    """A session that a diagnosis applies to; `id` is empty for a sub-agent without a session."""
 
     id: str
     name: str
-    """As few letters of its id as will do."""
+    """Short ID."""
     path: str
-    """Its file, or that of its sub-agent."""
+    """Path of the session file or the sub-agent file."""
     about: str
 
 
 class HealthDiagnosis(msgspec.Struct, frozen=True):
-    """One thing to know of: what is so, what it means, and the commands that mend it."""
+    """A problem, its consequence, and the commands that fix it."""
 
     harm: DiagnosisCategory
     id: str
@@ -62,18 +65,18 @@ class HealthDiagnosis(msgspec.Struct, frozen=True):
     commands: tuple[str, ...] = ()
     sessions: tuple[AffectedSession, ...] = ()
     more: int = 0
-    """How many sessions there are beyond those."""
+    """Number of further sessions."""
 
 
 class DiagnosisBuilder:
-    """Cases in words."""
+    """Builds diagnoses from inspection results."""
 
     def __init__(self, references: SessionReferences, options: str) -> None:
         self._references = references
         self._options = options
 
     def broken_sessions(self, inspections: list[Inspection]) -> list[HealthDiagnosis]:
-        """Return a case for each rule that sessions break; those that lose most first."""
+        """Return a diagnosis for each rule that sessions violate, by lost messages in descending order."""
         by_rule: dict[str, list[Inspection]] = {}
         for inspection in inspections:
             for rule in _broken_rules(inspection):
@@ -98,35 +101,35 @@ class DiagnosisBuilder:
         )
 
     def unreadable_paths(self, problems: list[Problem]) -> list[HealthDiagnosis]:
-        """Return a case for what cannot be read."""
+        """Return a diagnosis for paths that cannot be read."""
         if not problems:
             return []
         first = problems[0]
         reason = f": {first.message}" if first.message else ""
-        means = f"Such as {first.path}{reason}. What is in there is not in the index either."
+        means = f"For example, {first.path}{reason}. Unreadable paths are not indexed."
         path_argument = shell_argument(first.path)
         commands = (f"ls -ld {path_argument}",) if path_argument else ()
         count_text = humanize.count(len(problems), "path")
-        return [HealthDiagnosis("damage", "store.unread", "Not everything can be read", means, count_text, commands)]
+        return [HealthDiagnosis("damage", "store.unread", "Unreadable paths", means, count_text, commands)]
 
     def due_for_deletion(self, due: list[ExpiringSession], days: float) -> list[HealthDiagnosis]:
-        """Return a case for what the client deletes soon and nobody has kept."""
+        """Return a diagnosis for sessions that Claude Code deletes soon and that are not archived."""
         if not due:
             return []
         size = humanize.size(sum(session.found.size for session in due))
         sessions = humanize.count(len(due), "session")
         overdue = sum(each.days <= 0 for each in due)
-        overdue_text = f" {overdue:,} of them may go the next time it starts." if overdue else ""
+        overdue_text = f" {overdue:,} of them may be deleted the next time it starts." if overdue else ""
         means = (
-            f"The client deletes what was not written to for {days:g} days.{overdue_text} They are not in "
-            "the archive; archiving keeps every byte."
+            f"Claude Code deletes sessions that have not changed for {days:g} days.{overdue_text} These sessions are not "
+            "archived; an archived copy is byte-exact."
         )
         verb = "is" if len(due) == 1 else "are"
         return [
             HealthDiagnosis(
                 "risk",
                 "store.cleanup",
-                f"{sessions} {verb} deleted by the client within {CLEANUP_WARNING_DAYS} days",
+                f"{sessions} {verb} deleted by Claude Code within {CLEANUP_WARNING_DAYS} days",
                 means,
                 f"{sessions}, {size}",
                 (f"steno archive{self._options}",),
@@ -135,7 +138,7 @@ class DiagnosisBuilder:
         ]
 
     def large_files(self, large: list[LargeFile]) -> list[HealthDiagnosis]:
-        """Return a case for what is hard to work with."""
+        """Return a diagnosis for very large files."""
         if not large:
             return []
         large = sorted(large, key=lambda each: -each.found.size)
@@ -145,9 +148,9 @@ class DiagnosisBuilder:
             HealthDiagnosis(
                 "risk",
                 "store.large",
-                f"{count_text} too big to work with well",
-                "Clients take long to resume them, or give up. A slim copy leaves out progress "
-                "and second copies of tool output; the conversation stays.",
+                f"{count_text} too large to resume reliably",
+                "Claude Code resumes them slowly or fails. A slim copy omits progress records "
+                "and duplicate tool output, and keeps the conversation.",
                 f"{count_text}, {humanize.size(sum(large_file.found.size for large_file in large))}",
                 tuple(filter(None, [command])),
                 *self._affected_sessions([(each.found, _size_text(each)) for each in large]),
@@ -155,12 +158,12 @@ class DiagnosisBuilder:
         ]
 
     def format_drift(self, rows: list[DriftRow], inspections: list[SessionInspection]) -> list[HealthDiagnosis]:
-        """Return a case for each thing that the catalogue does not know."""
+        """Return a diagnosis for each difference from the catalogue."""
         command = f"steno drift{self._options}"
         cases = [self._drift_diagnosis(row, inspections, command) for row in rows[:_MAX_DRIFT_ROWS]]
         if len(rows) > _MAX_DRIFT_ROWS:
             remaining = len(rows) - _MAX_DRIFT_ROWS
-            means = "The command lists all of them, with how often and from which version on."
+            means = "The command lists all differences with counts and versions."
             title = humanize.count(remaining, "more difference")
             cases.append(HealthDiagnosis("drift", "drift", title, means, "", (command,)))
         return cases
@@ -172,20 +175,18 @@ class DiagnosisBuilder:
             any(drift.code == row.code and drift.kind in kinds for drift in inspection.drifts)
             for inspection in inspections
         )
-        first_seen = f" First seen in client {row.versions[0]}." if row.versions else ""
+        first_seen = f" First seen in Claude Code {row.versions[0]}." if row.versions else ""
         on_kind = f" On {row.kinds[0]}" if row.path else ""
         other_kinds = f" and {humanize.count(len(row.kinds) - 1, 'other kind')}" if len(row.kinds) > 1 else ""
-        sample = f", such as {row.sample}" if row.sample and row.path else ""
+        sample = f", for example {row.sample}" if row.sample and row.path else ""
         location = f"{on_kind}{other_kinds}{sample}." if on_kind else ""
-        means = (
-            f"{_as_sentence(CODE_DESCRIPTIONS[row.code]).rstrip('.')}.{location}{first_seen} Kept and shown as it is."
-        )
-        note = f"{humanize.count(session_count, 'session')}, {humanize.count(row.count, 'line')}"
+        means = f"{_as_sentence(CODE_DESCRIPTIONS[row.code]).rstrip('.')}.{location}{first_seen} Preserved and shown unchanged."
+        note = f"{humanize.count(session_count, 'session')}, {humanize.count(row.count, 'record')}"
         code = f"drift.{row.code.lower().replace('_', '-')}"
         return HealthDiagnosis("drift", code, name, means, note, (command,))
 
     def leftovers(self, leftovers_found: list[Leftover]) -> list[HealthDiagnosis]:
-        """Return a case for what sessions left behind."""
+        """Return a diagnosis for files left over from deleted sessions."""
         if not leftovers_found:
             return []
         count_text = humanize.count(len(leftovers_found), "leftover")
@@ -193,12 +194,12 @@ class DiagnosisBuilder:
         commands = [
             f"rm -r {path_argument}" for each in leftovers_found if (path_argument := shell_argument(each.path))
         ]
-        means = "To-dos, backups and logs of sessions that are not there any more."
+        means = "To-dos, backups and logs of deleted sessions."
         return [
             HealthDiagnosis(
                 "clutter",
                 "store.leftover",
-                f"{count_text} of sessions that are gone",
+                f"{count_text} of deleted sessions",
                 means,
                 size,
                 tuple(commands[:_MAX_COMMANDS]),
@@ -206,7 +207,7 @@ class DiagnosisBuilder:
         ]
 
     def duplicate_sessions(self, groups: list[tuple[DiscoveredFile, ...]]) -> list[HealthDiagnosis]:
-        """Return a case for sessions that are there twice."""
+        """Return a diagnosis for sessions with several identical files."""
         if not groups:
             return []
         count_text = humanize.count(len(groups), "session")
@@ -217,9 +218,9 @@ class DiagnosisBuilder:
             HealthDiagnosis(
                 "clutter",
                 "store.copies",
-                f"{count_text} {verb} there more than once",
-                "The files have the same bytes. `steno doctor` says which the client resumes.",
-                f"{humanize.size(spare)} to spare",
+                f"{count_text} {verb} stored more than once",
+                "The files are identical. `steno doctor` shows which of them Claude Code resumes.",
+                f"{humanize.size(spare)} of duplicates",
                 (f"steno doctor{self._options}",),
                 *self._affected_sessions(pairs),
             )
@@ -240,7 +241,7 @@ class DiagnosisBuilder:
 
 
 def _broken_rules(inspection: Inspection) -> list[str]:
-    """Return the rules that say why a session is broken."""
+    """Return the rules that make a session broken: those of its highest severity."""
     if inspection.broken is None:
         return []
     severities_found = {severity for _, severity in inspection.counts}
@@ -263,7 +264,7 @@ def _loss_sort_key(inspection: Inspection) -> tuple[int, str]:
 def _loss_text(inspection: Inspection) -> str:
     broken = inspection.broken
     if broken is None or not broken.lost:
-        return "nothing lost yet"
+        return "no messages lost"
     return f"{broken.lost:,} of {broken.total:,} messages lost"
 
 

@@ -1,4 +1,4 @@
-"""Format drift: records, blocks and fields that the catalogue does not know, summed up."""
+"""Format drift: records, blocks and fields that are not in the catalogue, summarized."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -15,16 +15,16 @@ from steno.store.discovery import DiscoveredFile, Problem
 from steno.store.file_source import FileSource
 
 CODE_DESCRIPTIONS: Final[dict[Code, str]] = {
-    "UNKNOWN_TYPE": "kinds of record that the catalogue does not have",
-    "PUBLISHED_FORM": f"kinds that a published description has and no client writes; see {PUBLISHED_DESCRIPTIONS_PAGE}",
-    "NEW_BLOCK": "content blocks that it does not have",
-    "NEW_TOOL": "tools that it does not have",
-    "NEW_FIELD": "fields that it does not have",
-    "NEW_VALUE": "values that it does not list",
-    "TYPE_MISMATCH": "fields of another JSON type",
-    "MISSING_FIELD": "fields that were always there, and are not",
+    "UNKNOWN_TYPE": "unknown record types",
+    "PUBLISHED_FORM": f"record types that only a published description has, not Claude Code; see {PUBLISHED_DESCRIPTIONS_PAGE}",
+    "NEW_BLOCK": "unknown content blocks",
+    "NEW_TOOL": "unknown tools",
+    "NEW_FIELD": "unknown fields",
+    "NEW_VALUE": "unknown values",
+    "TYPE_MISMATCH": "fields with a different JSON type",
+    "MISSING_FIELD": "missing fields",
 }
-"""What each code says, in the order of a report."""
+"""Description of each drift code, in the order of a report."""
 
 
 def observe_files(
@@ -34,7 +34,7 @@ def observe_files(
     problems: list[Problem],
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Show an observer every record of some files. What cannot be read goes to `problems`."""
+    """Feed an observer every record of the files; unreadable files are added to `problems`."""
     for session_file in files:
         try:
             with FileSource(session_file.path) as source:
@@ -49,7 +49,7 @@ def observe_files(
 
 
 def merge_drift(drift_lists: Iterable[Iterable[Drift]]) -> list[Drift]:
-    """Return what was observed in several lots as if it had been one."""
+    """Merge the drift of several observers."""
     merged_by_key: dict[tuple[str, ...], Drift] = {}
     for drift in (drift_item for drifts in drift_lists for drift_item in drifts):
         key = (drift.code, drift.kind, drift.path, drift.name)
@@ -72,7 +72,7 @@ def _add_drift(first: Drift, second: Drift) -> Drift:
 
 
 class DriftRow(msgspec.Struct):
-    """What is the same on several kinds of record, in one line."""
+    """A difference from the catalogue that several record types share."""
 
     code: Code
     kinds: list[str]
@@ -83,7 +83,7 @@ class DriftRow(msgspec.Struct):
 
 
 def drift_rows(drifts: Iterable[Drift]) -> list[DriftRow]:
-    """Return what was observed, what is the same on several kinds in one row."""
+    """Return drift as rows, one for a difference that several record types share."""
     rows: dict[tuple[str, ...], DriftRow] = {}
     for drift in drifts:
         path = f"{drift.path} = {drift.name}" if drift.name else drift.path

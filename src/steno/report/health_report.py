@@ -1,7 +1,7 @@
-"""Health of a config folder: the results of `steno doctor` and `steno drift`, sorted by severity.
+"""Health report of a config directory: the results of `steno doctor` and `steno drift`, sorted by severity.
 
-Each session is inspected by itself (`inspect_session`), so that unchanged ones are not read again;
-the inspections are combined (`health_of`) as often as needed.
+Each session is inspected separately (`inspect_session`), so that unchanged sessions are not read again; `health_of`
+combines the inspections.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,46 +21,46 @@ from steno.store.discovery import DiscoveredFile, Problem, problem_from_error, u
 
 
 class ClientVersion(msgspec.Struct, frozen=True):
-    """What the client of one version wrote."""
+    """A Claude Code version found in the sessions."""
 
     name: str
     sessions: int
     unknown: int
-    """How many differences from the catalogue there are in it."""
+    """Number of differences from the catalogue in records of this version."""
 
 
 class HealthReport(msgspec.Struct, frozen=True):
-    """How it stands."""
+    """Diagnoses and totals of a config directory."""
 
     cases: tuple[HealthDiagnosis, ...] = ()
     sessions: int = 0
-    """How many were found."""
+    """Number of sessions found."""
     looked: int = 0
-    """How many of them were looked at so far."""
+    """Number of sessions inspected so far."""
     broken: int = 0
     records: int = 0
     gaps: int = 0
     due: int = 0
-    """How many the client deletes soon."""
+    """Number of sessions that Claude Code deletes soon."""
     unkept: int = 0
-    """How many of them are not in the archive."""
+    """Number of these sessions that are not archived."""
     unknown: int = 0
     strange: int = 0
-    """In how many sessions there is something unknown."""
+    """Number of sessions with format drift."""
     empty: int = 0
     unread: int = 0
     cleanup_days: float = 0
     versions: tuple[ClientVersion, ...] = ()
     newest: str = ""
-    """Up to which version the format is known."""
+    """Latest Claude Code version covered by the catalogue."""
 
     @property
     def trouble(self) -> int:
-        """How many cases somebody should do something about."""
+        """Number of diagnoses that require action."""
         return sum(case.harm in ("damage", "risk") for case in self.cases)
 
     def of(self, harm: str) -> list[HealthDiagnosis]:
-        """Return the cases of one kind."""
+        """Return the diagnoses of one category."""
         return [case for case in self.cases if case.harm == harm]
 
 
@@ -71,7 +71,7 @@ def inspect_session(
     policy: Policy | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SessionInspection:
-    """Look at a session and its sub-agents; `done` hears of every byte twice."""
+    """Inspect a session and its sub-agents; `progress` receives each byte count twice."""
     problems: list[Problem] = []
     try:
         report = check_file(session_file, problems=problems, policy=policy, judge="troubled", done=progress)
@@ -81,7 +81,7 @@ def inspect_session(
         problem = problem_from_error(session_file.path, cause) if isinstance(cause, OSError) else problem
         return SessionInspection(session_file, None, (), frozenset(), (problem,))
     observer = Observer(catalogue)
-    # What cannot be read was noted the first time.
+    # Read errors were recorded by `check_file`.
     observe_files((session_file, *session_file.agents), observer, problems=[], progress=progress)
     return SessionInspection(
         session_file,
@@ -104,7 +104,7 @@ def health_of(
     newest: str = "",
     options: str = "",
 ) -> HealthReport:
-    """Put together what was seen so far; what compares files with each other only when `whole`."""
+    """Combine the inspections so far; checks across files run only when `complete`."""
     inspections = list(inspection_results)
     session_checks = [inspection.sight for inspection in inspections if inspection.sight is not None]
     all_problems = [*problems, *(problem for look in inspections for problem in look.problems)]

@@ -25,7 +25,7 @@ MS_PER_SECOND: Final = 1000
 _MILLION_FROM: Final = 999_950  # from here on `1000.0k` would be written
 MICRO_DOLLARS_PER_DOLLAR: Final = 1_000_000
 SHORT_ID_LENGTH: Final = 8
-"""How much of an id people need to see."""
+"""Characters of a session ID shown to users."""
 MINUS_SIGN: Final = "\N{MINUS SIGN}"
 _MICROS_PER_CENT: Final = 10_000
 _BILLION: Final = 1_000_000_000
@@ -43,7 +43,7 @@ def count(number: int, singular: str, plural: str = "") -> str:
 
 
 def size(number: int) -> str:
-    """Return a number of bytes, short.
+    """Return a size in bytes with a short unit.
 
     >>> size(312), size(1_902_114)
     ('312 B', '1.9 MB')
@@ -57,21 +57,21 @@ def size(number: int) -> str:
 
 
 def token_reduction(before: int | None, after: int | None, kept_tokens: int | None) -> str:
-    """Return how the context was made smaller; `left` is what a client says where `after` is not known.
+    """Return the token reduction of a compaction; `kept_tokens` is shown if `after` is unknown.
 
     >>> token_reduction(167_503, 21_350, 2_600), token_reduction(167_503, None, 2_600), token_reduction(167_503, None, None)
-    ('167.5k to 21.4k tokens', '167.5k tokens, 2.6k of the talk left', '167.5k tokens')
+    ('167.5k to 21.4k tokens', '167.5k tokens, 2.6k of the conversation kept', '167.5k tokens')
     """
     if before is None:
         return f"{tokens(after)} tokens" if after is not None else ""
     if after is not None:
         return f"{tokens(before)} to {tokens(after)} tokens"
-    suffix = f", {tokens(kept_tokens)} of the talk left" if kept_tokens is not None else ""
+    suffix = f", {tokens(kept_tokens)} of the conversation kept" if kept_tokens is not None else ""
     return f"{tokens(before)} tokens{suffix}"
 
 
 def kept_message_count(before: int | None, kept: int | None, ratio: float | None) -> str:
-    """Return how many messages a compaction kept, where it says so.
+    """Return the number of messages that a compaction kept; empty if unknown.
 
     >>> kept_message_count(150, 15, 0.1), kept_message_count(None, 15, None), kept_message_count(None, None, None)
     ('15 of 150 messages kept (ratio 0.1)', '15 messages kept', '')
@@ -84,7 +84,7 @@ def kept_message_count(before: int | None, kept: int | None, ratio: float | None
 
 
 def tokens(number: int) -> str:
-    """Return a number of tokens, short.
+    """Return a number of tokens in short form.
 
     >>> tokens(84), tokens(38_210), tokens(1_210_000)
     ('84', '38.2k', '1.21M')
@@ -95,7 +95,7 @@ def tokens(number: int) -> str:
 
 
 def tokens_or_billions(number: int) -> str:
-    """Return a sum of tokens, short, however many they are.
+    """Return a number of tokens in short form, up to billions.
 
     >>> tokens_or_billions(38_210), tokens_or_billions(6_584_380_000)
     ('38.2k', '6.58B')
@@ -104,7 +104,7 @@ def tokens_or_billions(number: int) -> str:
 
 
 def line_changes(added: int, removed: int) -> str:
-    """Return how many lines were added and removed."""
+    """Return the numbers of added and removed lines."""
     return f"+{added:,} {MINUS_SIGN}{removed:,}"
 
 
@@ -132,7 +132,7 @@ def money(micro: int | None) -> str:
 
 
 def cents(micro: int) -> str:
-    """Return micro-dollars in cents; what is there and less than one is not nothing.
+    """Return micro-dollars rounded to cents; less than half a cent is not shown as zero.
 
     >>> cents(12_345_678), cents(4_999), cents(0)
     ('$12.35', '<$0.01', '$0.00')
@@ -148,7 +148,7 @@ def dollars(micro: int, digits: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return how long something took.
+    """Return a duration.
 
     >>> duration(2.4), duration(108), duration(2880), duration(6720)
     ('2.4 s', '1m48', '48m', '1h52')
@@ -170,7 +170,7 @@ def duration(seconds: float | None) -> str:
 
 
 def spaced_duration(seconds: float | None) -> str:
-    """Return how long something took, with room between number and unit.
+    """Return a duration with spaces between numbers and units.
 
     >>> spaced_duration(6720), spaced_duration(108), spaced_duration(2880), spaced_duration(2.4)
     ('1 h 52', '1 m 48', '48 m', '2.4 s')
@@ -184,7 +184,7 @@ def spaced_duration(seconds: float | None) -> str:
 
 
 def ago(seconds: float) -> str:
-    """Return how long something is past, as people say it.
+    """Return an elapsed time in words.
 
     >>> ago(59), ago(500), ago(7300), ago(180_000)
     ('just now', '8 minutes ago', '2 hours ago', '2 days ago')
@@ -196,7 +196,7 @@ def ago(seconds: float) -> str:
 
 
 def time_left(seconds: float) -> str:
-    """Return how long something will take; below a minute, seconds in full."""
+    """Return a remaining time; below a minute in whole seconds."""
     whole_seconds = ceil(seconds)
     return f"{whole_seconds} s" if whole_seconds < _MINUTE else duration(whole_seconds)
 
@@ -210,7 +210,7 @@ def time_of_day(seconds: float | None) -> str:
 
 
 def day_name(seconds: float, current: float) -> str:
-    """Return what people call a day: Today, Yesterday, a weekday of this week, or the date."""
+    """Return the name of a day: Today, Yesterday, a weekday within the last week, or the date."""
     from steno.report.clock import local_midnight
 
     start = local_midnight(seconds)
@@ -226,12 +226,12 @@ def day_name(seconds: float, current: float) -> str:
 
 
 def day_and_time(seconds: float, current: float) -> str:
-    """Return a day as people call it, and the time of day."""
+    """Return the name of a day and the time of day."""
     return f"{day_name(seconds, current)} {time_of_day(seconds)}"
 
 
 def short_day_name(seconds: float, current: float) -> str:
-    """Return a day in a column: Today, Yesterday, or the date with as few letters as will do."""
+    """Return the short name of a day for a column: Today, Yesterday, or the abbreviated date."""
     name = day_name(seconds, current)
     if name in ("Today", "Yesterday"):
         return name
@@ -241,12 +241,12 @@ def short_day_name(seconds: float, current: float) -> str:
 
 
 def weekday_and_time(seconds: float, current: float) -> str:
-    """Return a day in a word, and the time of day."""
+    """Return the short weekday or date, and the time of day."""
     return f"{short_weekday(seconds, current)} {time_of_day(seconds)}"
 
 
 def short_weekday(seconds: float, current: float) -> str:
-    """Return a day in a word: Today, Yesterday, Fri, 9 Nov, 3 Sep 2025."""
+    """Return the short name of a day: Today, Yesterday, Fri, 9 Nov, 3 Sep 2025."""
     name = day_name(seconds, current)
     first_word, *other_words = name.split()
     if not other_words:
@@ -257,7 +257,7 @@ def short_weekday(seconds: float, current: float) -> str:
 
 
 def short_date(day: "date", *, year: bool = False) -> str:
-    """Return a day as people say it.
+    """Return a date with an abbreviated month.
 
     >>> from datetime import date
     >>> short_date(date(2026, 11, 5)), short_date(date(2026, 11, 5), year=True)
@@ -277,12 +277,12 @@ def local_minute(when: "datetime | None") -> str:
 
 
 def local_second(when: "datetime | None") -> str:
-    """Return the local time of day, to the second: `09:14:03`."""
+    """Return the local time of day with seconds: `09:14:03`."""
     return f"{when.astimezone():%H:%M:%S}" if when is not None else ""
 
 
 def model_name(model: str) -> str:
-    """Return a model's name without maker and date.
+    """Return a model name without its `claude-` prefix and date.
 
     >>> model_name("claude-sonnet-4-5-20250929")
     'sonnet-4-5'
@@ -291,12 +291,12 @@ def model_name(model: str) -> str:
 
 
 def project_name(path: str) -> str:
-    """Return what a project is called: the last folder of its path."""
+    """Return the name of a project: the last component of its path."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
 
 
 def project_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return what projects are called beside each other: those of one name with more of the path.
+    """Return unique names of projects: ambiguous names get more of the path.
 
     >>> project_names(["/a/web", "/b/web", "/a/api"])
     {'/a/web': 'a/web', '/b/web': 'b/web', '/a/api': 'api'}
@@ -314,7 +314,7 @@ def project_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def relative_to_project(text: str, project: str) -> str:
-    """Return a text with the paths in it told from the project's folder on.
+    """Return a text with the paths in it relative to the project directory.
 
     >>> relative_to_project("cat /home/ada/work/src/a.py", "/home/ada/work")
     'cat src/a.py'

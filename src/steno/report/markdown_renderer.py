@@ -1,8 +1,8 @@
 """Renders Markdown as styled terminal lines, complete or while it streams in.
 
-Rich does the layout; its output is sanitized. A streamed text is committed block by block. A long
-block is committed from its top as it outgrows the room, except tables, whose columns may still
-change; code is committed line by line.
+Rich does the layout; its output is sanitized. A streamed text is committed block by block. A block longer than the
+available height is committed from its top, except tables, whose columns may still change; code is committed line by
+line.
 """
 
 import re
@@ -26,7 +26,7 @@ _STANDARD_COLOURS: Final = 16
 
 
 def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[StyledLine]:
-    """Yield a Markdown text as lines of at most `width` columns."""
+    """Yield Markdown as lines of at most `width` columns."""
     from io import StringIO
 
     from rich.console import Console
@@ -57,31 +57,31 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[S
 
 
 def preload_renderer() -> None:
-    """Load what the first answer needs, before it is needed."""
+    """Import the renderer before the first answer arrives."""
     list(markdown_lines("```python\npass\n```", 40))
 
 
 @cache
 def _empty_document() -> "Markdown":
-    """Return what lays it out; to make one takes longer than to use it."""
+    """Return a cached Rich document, as creating one is slower than rendering."""
     from rich.markdown import Heading, Markdown
 
     class FlushLeft(Heading):
-        # A heading begins where everything else does.
+        # Left-align headings.
         LEVEL_ALIGN: ClassVar[dict[str, "JustifyMethod"]] = {}
 
     class Layout(Markdown):
         elements: ClassVar[dict[str, "type[MarkdownElement]"]] = {**Markdown.elements, "heading_open": FlushLeft}
 
-    # Links are written out: a terminal must not be handed a hidden address.
+    # Write URLs out: a terminal must not receive hidden links.
     return Layout("", code_theme="ansi_dark", hyperlinks=False)
 
 
 @cache
 def markdown_parser() -> "MarkdownIt":
-    """Return what reads Markdown here.
+    """Return the Markdown parser.
 
-    HTML and pictures are shown as they are written; Rich's own parser would swallow them.
+    HTML and images are shown as source text; Rich's default parser would drop them.
     """
     from markdown_it import MarkdownIt
 
@@ -114,29 +114,29 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 class MarkdownStream:
-    """One text that grows."""
+    """A Markdown text that is received in parts."""
 
     def __init__(self, render: RenderMarkdown) -> None:
         self._render = render
         self._open_text = ""
-        """What has not settled."""
+        """Text that is not committed yet."""
         self._emitted_lines = 0
-        """How many lines of it were given out all the same."""
+        """Number of its lines that are already emitted."""
         self._has_block_before = False
         self._render_cache: tuple[str, list[StyledLine]] = ("", [])
 
     def feed(self, text: str) -> None:
-        """Take more of it."""
+        """Append text."""
         self._open_text += text
 
     def take_settled(self, room: int) -> list[StyledLine]:
-        """Return the lines that are settled by now and were not given out before."""
+        """Return the lines that can be committed and were not returned before."""
         settled_lines: list[StyledLine] = []
         block_start, kind, in_list = _last_block(self._open_text)
         if block_start:
             settled_lines += self._take_block(self._open_text[:block_start])
             self._open_text = self._open_text[block_start:]
-            # The items of a list stand together.
+            # No blank line between the items of a list.
             self._has_block_before = not in_list
         if kind == "fence":
             settled_lines += self._take_code(room)
@@ -149,16 +149,16 @@ class MarkdownStream:
         return settled_lines
 
     def open_tail(self, room: int) -> list[StyledLine]:
-        """Return the last lines of what has not settled."""
+        """Return the last uncommitted lines, at most `room`."""
         return self._open_lines()[self._emitted_lines :][-room:] if room > 0 else []
 
     @property
     def needs_separator(self) -> bool:
-        """Whether what has not settled stands apart from what was given out last."""
+        """Whether a blank line separates the uncommitted text from the last committed block."""
         return self._has_block_before and not self._emitted_lines
 
     def finish(self) -> list[StyledLine]:
-        """Return what is left: nothing more will come."""
+        """Return the remaining lines at the end of the text."""
         remaining = self._take_block(self._open_text)
         self._open_text = ""
         return remaining
@@ -170,7 +170,7 @@ class MarkdownStream:
         return self._with_separator(lines, is_new_block=is_new_block) if lines else []
 
     def _with_separator(self, lines: list[StyledLine], *, is_new_block: bool | None = None) -> list[StyledLine]:
-        """Return lines with an empty one before them where another block was given out before."""
+        """Return the lines, with a blank line before them if another block precedes."""
         is_first = self._emitted_lines == 0 if is_new_block is None else is_new_block
         had_block, self._has_block_before = self._has_block_before, True
         return [[], *lines] if had_block and is_first else lines
@@ -181,7 +181,7 @@ class MarkdownStream:
         return self._render_cache[1]
 
     def _take_code(self, room: int) -> list[StyledLine]:
-        """Give out the lines of code that have no more room, and leave the rest as code."""
+        """Commit the lines of code beyond the available height, and keep the rest as an open code block."""
         opening, _, body = self._open_text.partition("\n")
         lines = body.split("\n")
         line_count = len(lines) - 1 - room
@@ -197,7 +197,7 @@ class MarkdownStream:
         if remaining and not remaining[0].strip():
             settled_lines.append([])
         self._open_text = "\n".join((opening, *remaining))
-        # From now on what comes belongs to a block that has begun.
+        # The rest continues a block that is already started.
         self._emitted_lines = 0
         self._has_block_before = False
         return settled_lines
@@ -211,7 +211,7 @@ def _is_fence_closed(opening: str, lines: list[str]) -> bool:
 
 
 def _last_block(text: str) -> tuple[int, str, bool]:
-    """Return where the last block of a text begins, its kind, and whether it is part of a list."""
+    """Return the offset of the last block, its type, and whether it is a later item of a list."""
     if "\n" not in text:
         return 0, "fence" if _FENCE.match(text) else "", False
     tokens = [token for token in markdown_parser().parse(text) if token.map and token.level <= 1]

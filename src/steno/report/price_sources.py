@@ -1,7 +1,7 @@
-"""Sources of prices: the bundled catalogue, an installed genai-prices, and a custom price file.
+"""Sources of prices: the bundled catalogue, an installed genai-prices package, and a custom price file.
 
 `model_prices.json` is generated from genai-prices by `tools/make_prices.py`, because that package
-depends on seven others. If it is installed (extra `prices`) and newer, it is used instead. A custom
+has seven dependencies. If it is installed (extra `prices`) and newer, it is used instead. A custom
 price file takes precedence:
 
 [models."claude-opus-4-6"]       # a model name, or a prefix: "glm-*"
@@ -12,10 +12,10 @@ cache_write_1h = 10.00           # default: twice input
 cache_read = 0.50                # default: a tenth of input
 web_search = 10.00               # per thousand; default: 10
 
-[models."claude-opus-4-6".fast]  # the same keys, for responses at fast speed
-[models."claude-opus-4-6".long]  # and for responses that read more than 200,000 tokens
+[models."claude-opus-4-6".fast]  # same keys, for responses at fast speed
+[models."claude-opus-4-6".long]  # same keys, for a context above 200,000 tokens
 
-A model whose price changed has a list, `[[models."name"]]`, each with `since = 2026-03-13`.
+A model whose price has changed has a list, `[[models."name"]]`, each with `since = 2026-03-13`.
 """
 
 import re
@@ -30,14 +30,14 @@ from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.report.pricing import CATALOGUE, Price, PriceTable, Rates
 from steno.store.discovery import Problem, peek
 
-# How clouds decorate the names: eu.anthropic.claude-x-v1:0, anthropic/claude-x, claude-x[1m].
+# Name variants of cloud providers: eu.anthropic.claude-x-v1:0, anthropic/claude-x, claude-x[1m].
 _CLAUDE_NAME: Final = re.compile(r"(?:^|[./])(claude-[a-z0-9.@-]*?)(?:-v\d+(?::\d+)?)?(?:\[[^\]]*\])?$")
 _COMPACT_DATE: Final = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)")
 _MAX_NAME_LENGTH: Final = 1_000
 
 
 class NameCondition(msgspec.Struct, frozen=True, array_like=True):
-    """A condition on the name of a model."""
+    """Condition on a model name."""
 
     kind: str
     """One of starts_with, ends_with, contains, equals, regex, or, and."""
@@ -45,7 +45,7 @@ class NameCondition(msgspec.Struct, frozen=True, array_like=True):
     parts: "tuple[NameCondition, ...]" = ()
 
     def matches(self, name: str) -> bool:
-        """Whether a name in lower case meets the condition."""
+        """Return whether a lower-case name meets the condition."""
         match self.kind:
             case "starts_with":
                 return name.startswith(self.text)
@@ -64,21 +64,21 @@ class NameCondition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ModelPrices(msgspec.Struct, frozen=True, array_like=True):
-    """The prices of the models whose names meet a condition."""
+    """Prices of the models whose names meet a condition."""
 
     match: NameCondition
     prices: tuple[Price, ...]
 
 
 class ProviderPrices(msgspec.Struct, frozen=True):
-    """The models of one provider; the first that matches counts."""
+    """Models of one provider; the first match is used."""
 
     id: str
     match: NameCondition
     models: tuple[ModelPrices, ...]
 
     def find_model(self, name: str) -> ModelPrices | None:
-        """Return the model of a name in lower case; dates may be written without dashes."""
+        """Return the model with a lower-case name; dates may be written without dashes."""
         for variant in dict.fromkeys((name, _COMPACT_DATE.sub(r"-\1-\2-\3", name))):
             for model in self.models:
                 if model.match.matches(variant):
@@ -90,19 +90,19 @@ class PriceCatalogue(msgspec.Struct, frozen=True):
     """Prices of models by provider."""
 
     version: str
-    """The version of genai-prices that it was made from."""
+    """Version of genai-prices that the catalogue was generated from."""
     providers: tuple[ProviderPrices, ...]
     source: str = ""
 
 
 def look_up_prices(models: Iterable[str]) -> dict[str, list[Price]]:
-    """Return all that is known of each model; nothing for one that is not known."""
+    """Return the prices of each model; an empty list for an unknown model."""
     catalogue = _newest_catalogue()
     return {model: _prices_of_model(catalogue.providers, model) for model in models}
 
 
 def bundled_catalogue() -> PriceCatalogue:
-    """Return the catalogue that comes with steno."""
+    """Return the catalogue bundled with steno."""
     with open(CATALOGUE, "rb") as file:
         return msgspec.json.decode(file.read(), type=PriceCatalogue)
 
@@ -120,7 +120,7 @@ def _newest_catalogue() -> PriceCatalogue:
     try:
         return import_catalogue()
     except (ImportError, AttributeError):
-        # A release with another shape, or without its own dependencies.
+        # The installed release has a different data model or lacks dependencies.
         return catalogue
 
 
@@ -150,21 +150,21 @@ def _prices_of_model(providers: Iterable[ProviderPrices], model: str) -> list[Pr
 
 
 _DEFAULT_SEARCH_PRICE: Final = Decimal(10)
-"""Dollars for a thousand web searches, where the data does not say."""
+"""Dollars per thousand web searches, if the data has no price."""
 _CACHE_5M_FACTOR: Final = Decimal("1.25")
 _CACHE_1H_FACTOR: Final = Decimal(2)
 _CACHE_READ_FACTOR: Final = Decimal("0.1")
-"""What the caches cost, as parts of the price of input, where the data does not say."""
+"""Prices of cache tokens relative to the input price, if the data has none."""
 _PRICE_FIELDS: Final = ("input", "output", "cache_write", "cache_write_1h", "cache_read")
 _TEXT_CONDITIONS: Final = ("starts_with", "ends_with", "contains", "equals")
 
 
 def import_catalogue() -> PriceCatalogue:
-    """Return what the installed genai-prices says of models that can be found by name.
+    """Return a catalogue from the installed genai-prices, limited to models found by name.
 
     Raises:
-        ImportError: it is not installed.
-        AttributeError: its data has another shape.
+        ImportError: genai-prices is not installed.
+        AttributeError: Its data model is different.
     """
     from importlib.metadata import version
 
@@ -216,7 +216,7 @@ def _prices_of_model_data(model: Any) -> list[Price]:
 
 
 def _tiered_prices(price: Any, since: str, *, fast: bool = False) -> Iterator[Price]:
-    """Yield the rates of one price list: the plain ones, and those above some tokens read."""
+    """Yield the prices of one price list: the base rates, then the rates of each context tier."""
     fields = [getattr(price, f"{name}_mtok", None) for name in _PRICE_FIELDS]
     if fields[0] is None or fields[1] is None:
         return
@@ -240,7 +240,7 @@ def _tiered_prices(price: Any, since: str, *, fast: bool = False) -> Iterator[Pr
 
 
 def _price_at(field: Any, start: int) -> Decimal | None:
-    """Return a price for responses that read more than `start`."""
+    """Return the price of responses with a context above `start`."""
     if field is None or isinstance(field, Decimal):
         return field
     price: Decimal = field.base
@@ -264,11 +264,11 @@ _MAX_PRICE: Final = Decimal(1_000_000)
 
 
 def load_price_table(path: str = "") -> PriceTable:
-    """Return what models cost: by the file at a path, else by the one that the config file names.
+    """Return a price table from a price file: the one at `path`, or the one in the config file.
 
     Raises:
-        BadRequest: that file is broken.
-        Unreadable: it cannot be read.
+        BadRequest: The price file is invalid.
+        Unreadable: The price file cannot be read.
     """
     from steno.store.config import read_config
 
@@ -277,11 +277,11 @@ def load_price_table(path: str = "") -> PriceTable:
 
 
 def read_price_file(path: str) -> list[tuple[str, tuple[Price, ...]]]:
-    """Return the prices in a file, by the names of models.
+    """Return the prices in a price file by model name.
 
     Raises:
-        BadRequest: it is not such a file.
-        Unreadable: it cannot be read.
+        BadRequest: The file is not a valid price file.
+        Unreadable: The file cannot be read.
     """
     import tomllib
 
@@ -289,14 +289,14 @@ def read_price_file(path: str) -> list[tuple[str, tuple[Price, ...]]]:
     raw = peek(path, _MAX_FILE_SIZE, problems)
     if raw is None:
         reason = problems[0].message if problems else "no such file"
-        raise Unreadable(f"cannot read the prices in {path}: {reason.lower()}")
+        raise Unreadable(f"cannot read price file {path}: {reason.lower()}")
     try:
         document = tomllib.loads(raw.decode(), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"{path} is no price file: {error}") from error
+        raise BadRequest(f"{path} is not a valid price file: {error}") from error
     models = document.get("models", {})
     if not isinstance(models, dict) or set(document) - {"models"}:
-        raise BadRequest(f'{path}: only tables [models."name"] mean something')
+        raise BadRequest(f'{path}: only [models."name"] tables are supported')
     tables = cast("dict[str, Any]", models)
     return [(name, _prices_in_table(f"{path}, {name}", value)) for name, value in tables.items()]
 
@@ -311,7 +311,7 @@ def _prices_in_table(location: str, value: Any) -> tuple[Price, ...]:
         since = table.get("since", "")
         since = since.isoformat() if hasattr(since, "isoformat") else since
         if not isinstance(since, str):
-            raise BadRequest(f"{location}: since must be a day, such as 2026-03-13")
+            raise BadRequest(f"{location}: since must be a date, for example 2026-03-13")
         base_table = {key: item for key, item in table.items() if key not in (*_VARIANTS, "since")}
         prices.append(Price(_rates_in_table(location, base_table), since[:10]))
         for variant, (above, fast) in _VARIANTS.items():
@@ -327,10 +327,10 @@ def _prices_in_table(location: str, value: Any) -> tuple[Price, ...]:
 def _rates_in_table(location: str, table: dict[str, Any]) -> Rates:
     for key in table:
         if key not in _PRICE_KEYS:
-            raise BadRequest(f"{location}: {key} means nothing", hint=f"there is {', '.join(_PRICE_KEYS)}")
+            raise BadRequest(f"{location}: unknown key {key}", hint=f"Known keys: {', '.join(_PRICE_KEYS)}.")
     values = {key: _dollar_amount(location, key, value) for key, value in table.items()}
     if "input" not in values or "output" not in values:
-        raise BadRequest(f"{location}: input and output must be there")
+        raise BadRequest(f"{location}: input and output are required")
     for key, factor in _INPUT_FACTORS.items():
         values.setdefault(key, values["input"] * factor)
     searches = values.pop("web_search", _SEARCHES_PER_THOUSAND) * 1000

@@ -1,11 +1,11 @@
-"""Price table: the rates of a model by day, context size and speed; cost of responses and of parts of a session.
+"""Price table: rates of a model by day, context size and speed; cost of responses and sessions.
 
-Prices come from a catalogue that is installed with steno; nothing is fetched. Loading it takes
-longer than a whole report, so the prices of a model are cached in steno's folder until another
-release of the catalogue is installed. A custom price file takes precedence.
+Prices come from a catalogue that is installed with steno; nothing is downloaded. Loading the catalogue takes longer
+than a whole report, so the prices of a model are cached in steno's directory until another release of the catalogue is
+installed. A custom price file takes precedence.
 
-Rates are whole micro-dollars per million tokens, and per million searches. Counts times rates are
-exact; see `steno.report.usage.usage_report` for the one place where they are rounded.
+Rates are whole micro-dollars per million tokens, and per million searches. Counts times rates are exact; costs are
+rounded only in `steno.report.usage.usage_report`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ _PACKAGE: Final = "genai_prices"
 
 
 class Rates(msgspec.Struct, frozen=True, array_like=True):
-    """Micro-dollars for a million of each."""
+    """Micro-dollars per million tokens or searches."""
 
     input: int
     output: int
@@ -42,24 +42,24 @@ class Rates(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Price(msgspec.Struct, frozen=True, array_like=True):
-    """Rates, and when they hold."""
+    """Rates and the conditions under which they apply."""
 
     rates: Rates
     since: str = ""
-    """The first day; nothing for those that always held."""
+    """First day; empty if the rates have no start."""
     above: int = 0
-    """They hold for responses that read more tokens than that."""
+    """Applies to responses with a larger context, in tokens."""
     fast: bool = False
 
 
 class _CachedPrices(msgspec.Struct):
     data: str = ""
-    """Which release of the data it comes from."""
+    """Release of the catalogue."""
     models: dict[str, list[Price]] = {}
 
 
 class PriceTable:
-    """Finds rates, and remembers them."""
+    """Finds the rates of models and caches them."""
 
     def __init__(self, custom_prices: Sequence[tuple[str, tuple[Price, ...]]] = ()) -> None:
         self._custom_prices = custom_prices
@@ -68,7 +68,7 @@ class PriceTable:
         self._rates_by_key: dict[tuple[str, str, int, int], tuple[Rates, bool] | None] = {}
 
     def load(self, models: Iterable[str]) -> None:
-        """Look up all the models of a report at once; those not kept cost a moment."""
+        """Load the prices of all models of a report at once; uncached models take longer."""
         unknown: list[str] = []
         for model in models:
             custom_price = self._custom_price(model)
@@ -89,7 +89,7 @@ class PriceTable:
         self._models.update((model, tuple(self._cache.models[model])) for model in unknown)
 
     def _custom_price(self, model: str) -> tuple[Price, ...] | None:
-        """Return the prices that a file gives a model: by its name, or by the longest beginning."""
+        """Return the custom prices of a model: exact name first, then the longest prefix."""
         best = ""
         for name, _ in self._custom_prices:
             matches_prefix = name.endswith("*") and model.startswith(name[:-1])
@@ -100,7 +100,7 @@ class PriceTable:
         return next((prices for name, prices in self._custom_prices if name == best), None) if best else None
 
     def find_rates(self, model: str, day: str, tier: int, fast: int) -> tuple[Rates, bool] | None:
-        """Return the rates for a heap, and whether they are meant for its speed; None for none."""
+        """Return the rates for a bucket and whether they are for its speed; None if the model has no price."""
         key = (model, day, tier, fast)
         if key not in self._rates_by_key:
             self._rates_by_key[key] = self._find_rates(model, day, tier, fast=bool(fast))
@@ -110,12 +110,12 @@ class PriceTable:
         if model not in self._models:
             self.load((model,))
         context_size = TIER_STARTS[tier - 1] if tier else 0
-        # An unknown day has the newest price.
+        # Usage without a day gets the newest price.
         candidates = [
             price for price in self._models[model] if price.above <= context_size and (not day or price.since <= day)
         ]
         if not candidates:
-            # Older than any price: the oldest there is.
+            # The day is before the first price: use the oldest.
             candidates = [price for price in self._models[model] if price.above <= context_size][:1]
         same_speed = [price for price in candidates if price.fast == fast]
         chosen = same_speed or [price for price in candidates if not price.fast]
@@ -126,14 +126,14 @@ class PriceTable:
         return best_price.rates, bool(same_speed)
 
     def price_change_days(self, models: Iterable[str]) -> set[str]:
-        """Return the days on which the prices of some models changed."""
+        """Return the days on which prices of the models changed."""
         models = list(models)
         self.load(models)
         return {price.since for model in models for price in self._models[model]} - {""}
 
 
 def exact_cost(counts: TokenCounts, rates: Rates) -> int:
-    """Return what a heap cost, in millionths of a micro-dollar."""
+    """Return the cost of a bucket in millionths of a micro-dollar."""
     _, input_tokens, output, cache_write_5m, cache_write_1h, cache_read, searches, _ = counts
     return (
         input_tokens * rates.input
@@ -159,7 +159,7 @@ def _read_cache() -> _CachedPrices:
 
 
 def _catalogue_release() -> str:
-    """Return what tells one release of the data from another, without loading it."""
+    """Return an identifier of the catalogue release, without loading the catalogue."""
     spec = find_spec(_PACKAGE)
     folders = (spec.submodule_search_locations if spec else None) or ()
     stamps: list[str] = []
@@ -173,13 +173,13 @@ def _catalogue_release() -> str:
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Micro-dollars, and whether they are all of it."""
+    """An amount in micro-dollars, and whether it is complete."""
 
     micro_dollars: int = 0
     unpriced: int = 0
-    """Responses of models that have no price."""
+    """Number of responses from models without a price."""
     estimated: bool = False
-    """Some figures are placeholders of the client; the truth is higher."""
+    """Whether some token counts are placeholders that Claude Code wrote; the real cost is higher."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
@@ -188,12 +188,12 @@ class Cost(msgspec.Struct, frozen=True):
 
     @property
     def amount(self) -> int | None:
-        """The amount; None where nothing of it has a price."""
+        """Micro-dollars; None if nothing has a price."""
         return None if self.unpriced and not self.micro_dollars else self.micro_dollars
 
 
 class ModelCost(msgspec.Struct, frozen=True):
-    """What one model used, and what it cost."""
+    """Usage and cost of one model."""
 
     model: str
     totals: Totals
@@ -201,7 +201,7 @@ class ModelCost(msgspec.Struct, frozen=True):
 
 
 def cost_of_nodes(transcript: Transcript, nodes: Iterable[Node], prices: PriceTable, day: str = "") -> Cost:
-    """Return what the responses among some records cost; `day` says which prices hold."""
+    """Return the cost of the responses among records; `day` selects the prices."""
     counter = UsageCounter()
     counter.add_nodes(transcript, nodes)
     micro = unpriced = 0
@@ -214,7 +214,7 @@ def cost_of_nodes(transcript: Transcript, nodes: Iterable[Node], prices: PriceTa
 
 
 def costs_by_model(counter: UsageCounter, prices: PriceTable, day: str = "") -> list[ModelCost]:
-    """Return what each model used and cost, the dearest first."""
+    """Return usage and cost by model, most expensive first."""
     costs: dict[str, Cost] = {}
     for model, amount, is_estimate in _priced_responses(counter, prices, day):
         cost = Cost(amount or 0, int(amount is None), is_estimate)
@@ -224,7 +224,7 @@ def costs_by_model(counter: UsageCounter, prices: PriceTable, day: str = "") -> 
 
 
 def _priced_responses(counter: UsageCounter, prices: PriceTable, day: str) -> Iterator[tuple[str, int | None, bool]]:
-    """Yield the model of each response, what it cost if that is known, and if it is a guess."""
+    """Yield the model of each response, its cost if known, and whether the cost is an estimate."""
     for model, usage, estimated in counter.responses():
         rates_found = prices.find_rates(model, day, price_tier_of(usage.context), 0) if model else None
         if rates_found is None:
@@ -235,9 +235,9 @@ def _priced_responses(counter: UsageCounter, prices: PriceTable, day: str) -> It
 
 
 def response_cost_function(prices: PriceTable) -> Callable[[str, dict[str, Any]], int]:
-    """Return what says the cost of a response in micro-dollars, by model and usage.
+    """Return a function that computes the cost of a response in micro-dollars, from model and usage.
 
-    A model without a price costs nothing; `Prices` says which those are.
+    The cost is 0 for a model without a price.
     """
 
     def response_cost(model: str, usage: dict[str, Any]) -> int:

@@ -1,6 +1,6 @@
 """Configuration of a project: memory, plans, to-dos, agents, settings, MCP servers.
 
-Read from the client's config folder and from the project's own folder.
+Read from Claude Code's config directory and from the project directory.
 """
 
 import os
@@ -32,7 +32,7 @@ from steno.store.discovery import HEAD_SIZE, DiscoveredFile, peek
 
 _MAX_NOTES: Final = 24
 _MAX_NOTE_LENGTH: Final = 60_000
-"""How much of a note is shown."""
+"""Maximum number of characters shown of a note."""
 _MAX_PROMPT_LENGTH: Final = 400
 _MAX_SIDECAR_SIZE: Final = 8 << 20
 _MAX_DEFINITIONS: Final = 120
@@ -42,18 +42,18 @@ _HOST: Final = re.compile(r"^[a-z]+://(?:[^/@]*@)?([^/?#]+)", re.IGNORECASE)
 
 
 class ProjectNote(msgspec.Struct, frozen=True):
-    """A text that somebody keeps: memory, instructions, a plan."""
+    """A memory file, instruction file or plan."""
 
     name: str
     source: str
-    """Where it lies."""
+    """Path of the file."""
     text: str
     more: int = 0
-    """How many letters were left out."""
+    """Number of characters omitted."""
 
 
 class TypedPrompt(msgspec.Struct, frozen=True):
-    """A prompt as it was typed; `time` is in milliseconds."""
+    """A prompt from the prompt history; `time` is in milliseconds."""
 
     text: str
     more: int
@@ -62,7 +62,7 @@ class TypedPrompt(msgspec.Struct, frozen=True):
 
 
 class SessionTodos(msgspec.Struct, frozen=True):
-    """What a session had set out to do."""
+    """To-dos and tasks of a session."""
 
     session: str
     todos: tuple[TodoItem, ...]
@@ -70,17 +70,17 @@ class SessionTodos(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> int:
-        """How much of it is done."""
+        """Number of completed items."""
         return sum(item.status == "completed" for item in (*self.todos, *self.tasks))
 
     @property
     def total(self) -> int:
-        """How much there is."""
+        """Number of items."""
         return len(self.todos) + len(self.tasks)
 
 
 class CustomDefinition(msgspec.Struct, frozen=True):
-    """An agent, skill or slash command that somebody wrote."""
+    """A user-defined agent, skill or slash command."""
 
     kind: str
     name: str
@@ -89,14 +89,14 @@ class CustomDefinition(msgspec.Struct, frozen=True):
 
 
 class SettingsFile(msgspec.Struct, frozen=True):
-    """A settings file, its secrets masked."""
+    """A settings file, with secrets masked."""
 
     source: str
     settings: Settings
 
 
 class McpServer(msgspec.Struct, frozen=True):
-    """An MCP server: only its name, and what runs or answers; never its arguments."""
+    """An MCP server: its name and its program or host, without arguments."""
 
     name: str
     kind: str
@@ -105,7 +105,7 @@ class McpServer(msgspec.Struct, frozen=True):
 
 
 def is_config_folder(path: str) -> bool:
-    """Whether a folder is a client's config folder."""
+    """Return whether a path is an existing directory."""
     return bool(path) and os.path.isdir(path)
 
 
@@ -120,7 +120,7 @@ def memory_notes(folder: ConfigFolder, slugs: Iterable[str]) -> list[ProjectNote
 
 
 def plan_notes(folder: ConfigFolder, names: Iterable[str]) -> list[ProjectNote]:
-    """Return the plans that sessions of some names made."""
+    """Return the plans of sessions, by their slugs."""
     session_slugs_ = set(names)
     if not session_slugs_:
         return []
@@ -133,14 +133,14 @@ def _note_from_file(folder: ConfigFolder, note_file: DiscoveredFile, name: str) 
 
 
 def make_note(name: str, source: str, text: str) -> ProjectNote:
-    """Return a text as it is shown, its end left out if it is long."""
+    """Return a note, its text truncated to the maximum length."""
     return ProjectNote(name, source, text[:_MAX_NOTE_LENGTH], max(0, len(text) - _MAX_NOTE_LENGTH))
 
 
 def session_slugs(rows: Iterable[SessionRow]) -> list[str]:
-    """Return the names in words that sessions go by, from both ends of their files.
+    """Return the slugs of sessions, from the head and tail of their files.
 
-    A session gets its name when it first needs one, and its records bear it from then on.
+    A session gets its slug when it first needs one; only later records contain it.
     """
     slugs: dict[str, None] = {}
     for row in rows:
@@ -155,11 +155,11 @@ def session_slugs(rows: Iterable[SessionRow]) -> list[str]:
     return list(slugs)
 
 
-# What was typed, and what was to be done
+# Prompts and to-dos
 
 
 def typed_prompts(folder: ConfigFolder, project: str, limit: int) -> tuple[list[TypedPrompt], int]:
-    """Return the last prompts that were typed in a project, the newest first, and their number."""
+    """Return the latest prompts typed in a project, newest first, and the total number."""
     project_prompts = [prompt for prompt in folder.history() if prompt.project == project]
     newest = sorted(project_prompts, key=lambda each: each.timestamp, reverse=True)[:limit]
     return [
@@ -174,7 +174,7 @@ def typed_prompts(folder: ConfigFolder, project: str, limit: int) -> tuple[list[
 
 
 def session_todos(folder: ConfigFolder, sessions: Iterable[str]) -> list[SessionTodos]:
-    """Return the to-do lists and tasks of some sessions; those with nothing on them are left out."""
+    """Return the to-do lists and tasks of sessions; sessions without any are omitted."""
     todo_lists: list[SessionTodos] = []
     for name in sessions:
         todos = tuple(item for todo_list in folder.todos(name) for item in todo_list.items)
@@ -188,7 +188,7 @@ def session_todos(folder: ConfigFolder, sessions: Iterable[str]) -> list[Session
 
 
 def user_definitions(folder: ConfigFolder) -> list[CustomDefinition]:
-    """Return what the user wrote for all projects."""
+    """Return the agents, skills and commands of the user."""
     rows = (
         *(("agent", definition_file) for definition_file in folder.agent_defs()),
         *(("skill", each) for each in folder.skills()),
@@ -201,7 +201,7 @@ def user_definitions(folder: ConfigFolder) -> list[CustomDefinition]:
 
 
 def parse_definition(kind: str, name: str, text: str, source: str) -> CustomDefinition:
-    """Return an agent, skill or command by what stands at the head of its file."""
+    """Return an agent, skill or command from the front matter of its file."""
     front_matter = text[:4000].partition("---")[2].partition("\n---")[0] if text.startswith("---") else ""
     description = _DESCRIPTION.search(front_matter)
     shown_name = f"/{name.replace('/', ':')}" if kind == "command" else name
@@ -212,7 +212,7 @@ def parse_definition(kind: str, name: str, text: str, source: str) -> CustomDefi
 
 
 def user_settings(folder: ConfigFolder) -> list[SettingsFile]:
-    """Return the user's settings."""
+    """Return the settings of the user."""
     files: list[SettingsFile] = []
     for local in (False, True):
         name = "settings.local.json" if local else "settings.json"
@@ -223,13 +223,13 @@ def user_settings(folder: ConfigFolder) -> list[SettingsFile]:
 
 
 def parse_settings(raw: bytes, source: str) -> SettingsFile | None:
-    """Return settings that were read elsewhere."""
+    """Parse the content of a settings file; None if it is not valid."""
     parsed = read_settings(raw)[0]
     return None if parsed is None else SettingsFile(source, _mask_settings(parsed))
 
 
 def _mask_settings(parsed: Settings) -> Settings:
-    """Mask also what only looks like a secret: nobody meant it to be in a command."""
+    """Mask secrets by their form as well: commands and rules may contain them."""
     return Settings(
         model=parsed.model,
         allow=tuple(map(hide_secrets, parsed.allow)),
@@ -242,7 +242,7 @@ def _mask_settings(parsed: Settings) -> Settings:
 
 
 def hooks_of_settings(settings_files: Iterable[SettingsFile]) -> list[tuple[Hook, str]]:
-    """Return the hooks of some settings, each with where it stands."""
+    """Return the hooks of settings files, each with the path of its file."""
     return [(hook, settings_file.source) for settings_file in settings_files for hook in settings_file.settings.hooks]
 
 
@@ -250,7 +250,7 @@ def hooks_of_settings(settings_files: Iterable[SettingsFile]) -> list[tuple[Hook
 
 
 def user_servers(folder: ConfigFolder, project: str) -> list[McpServer]:
-    """Return the servers in the client's own state file: for all projects, and for this one."""
+    """Return the MCP servers in Claude Code's state file: for all projects, and for this project."""
     servers: list[McpServer] = []
     config_folder = os.path.abspath(folder.path)
     state_paths = [os.path.join(folder.path, STATE_FILE)]
@@ -266,7 +266,7 @@ def user_servers(folder: ConfigFolder, project: str) -> list[McpServer]:
 
 
 def describe_servers(config: dict[str, Any], source: str) -> list[McpServer]:
-    """Return the servers that a configuration names, without their arguments."""
+    """Return the MCP servers of a configuration, without their arguments."""
     servers: list[McpServer] = []
     for entry in read_servers(config)[:_MAX_DEFINITIONS]:
         transport = entry.declared_type
@@ -291,7 +291,7 @@ _MAX_FOLDER_DEFINITIONS: Final = 120
 
 
 class ProjectFolderContent(msgspec.Struct, frozen=True):
-    """What a project says of itself."""
+    """Configuration found in a project directory."""
 
     there: bool
     notes: list[ProjectNote] = []
@@ -299,15 +299,15 @@ class ProjectFolderContent(msgspec.Struct, frozen=True):
     servers: list[McpServer] = []
     defined: list[CustomDefinition] = []
     refused: list[str] = []
-    """Names that lead out of the folder, and were not followed."""
+    """Names that resolve to a path outside the directory and were not read."""
 
 
 def read_project_folder(path: str) -> ProjectFolderContent:
-    """Look into the folder; nothing but files of known names is opened."""
+    """Read the configuration in a project directory; only files with known names are opened."""
     folder = ProjectFolder(path)
     if not folder.exists:
         return ProjectFolderContent(there=False)
-    # One is often a link to, or a copy of, another: that is shown once, by all its names.
+    # An instruction file is often a link to or a copy of another: show it once, with all its names.
     texts: dict[str, list[str]] = {}
     for instruction_file in map(folder.text, _INSTRUCTION_FILES):
         if instruction_file is not None:

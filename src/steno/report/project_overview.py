@@ -1,6 +1,6 @@
 """Project overview: usage, weeks, branches, pull requests, files, configuration.
 
-Every part is bounded and names its source.
+Every section is limited in size and names its source.
 """
 
 import os
@@ -53,7 +53,7 @@ _SLOT_SECONDS: Final = 900
 
 
 class ProjectTotals(msgspec.Struct, frozen=True):
-    """A project in a few numbers. Times are milliseconds."""
+    """Totals of a project. Times are in milliseconds."""
 
     sessions: int
     turns: int
@@ -63,11 +63,11 @@ class ProjectTotals(msgspec.Struct, frozen=True):
     ended: int | None
     figures: UsageFigures
     cost: int | None
-    """In micro-dollars; None where nothing has a price."""
+    """Micro-dollars; None if no model has a price."""
 
 
 class WeeklyUsage(msgspec.Struct, frozen=True):
-    """What was used in one week."""
+    """Usage of one week."""
 
     name: str
     monday: str
@@ -76,7 +76,7 @@ class WeeklyUsage(msgspec.Struct, frozen=True):
 
 
 class ProjectBranch(msgspec.Struct, frozen=True):
-    """A git branch that sessions ended on."""
+    """Git branch at the end of sessions."""
 
     name: str
     sessions: int
@@ -84,17 +84,17 @@ class ProjectBranch(msgspec.Struct, frozen=True):
 
 
 class LinkedPullRequest(msgspec.Struct, frozen=True):
-    """A pull request that a session names."""
+    """Pull request linked from a session."""
 
     address: str
     note: str
     key: str
-    """What an address calls the session."""
+    """URL key of the session."""
     title: str
 
 
 def project_totals(connection: sqlite3.Connection, project: str, prices: PriceTable) -> ProjectTotals:
-    """Return the sums over a project's sessions, and what they cost with their sub-agents."""
+    """Return the totals of a project's sessions, and the cost including sub-agents."""
     row = connection.execute(
         "SELECT count(*), total(turns), total(steps), total(failed), min(started), max(ended) "
         f"FROM sessions s WHERE {_OF_PROJECT}",
@@ -112,7 +112,7 @@ def project_totals(connection: sqlite3.Connection, project: str, prices: PriceTa
 
 
 def weekly_usage(connection: sqlite3.Connection, project: str, prices: PriceTable, now: float) -> list[WeeklyUsage]:
-    """Return the last weeks up to now, quiet ones too, from the first with work in it on."""
+    """Return the usage of recent weeks, including idle ones, starting with the first active week."""
     lines = build_report(_project_buckets(connection, project, weekly=True), "week", prices).lines
     rows_by_week = {report_row.names[0]: report_row for report_row in lines}
     monday = _monday_of(day_of_slot(int(now) // _SLOT_SECONDS))
@@ -144,7 +144,7 @@ def _project_buckets(connection: sqlite3.Connection, project: str, *, weekly: bo
 
 
 def project_branches(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[ProjectBranch]:
-    """Return the branches, the one that was last worked on first."""
+    """Return the branches of a project, most recently active first."""
     rows = connection.execute(
         f"SELECT branch, count(*), max(ended) FROM sessions s WHERE {_OF_PROJECT} AND branch != '' "
         "GROUP BY branch ORDER BY max(ended) DESC, branch LIMIT ?",
@@ -154,7 +154,7 @@ def project_branches(connection: sqlite3.Connection, project: str, limit: int = 
 
 
 def project_pull_requests(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[LinkedPullRequest]:
-    """Return the pull requests, the newest first."""
+    """Return the pull requests of a project, newest first."""
     rows = connection.execute(
         f"SELECT l.target, l.note, s.id, s.file, {IS_SHARED_SQL}, s.title FROM links l "
         "JOIN sessions s ON s.file = l.file "
@@ -169,70 +169,70 @@ def project_pull_requests(connection: sqlite3.Connection, project: str, limit: i
 
 _SHOWN_SESSIONS: Final = 12
 _INSPECTED_SESSIONS: Final = 24
-"""How many of the newest sessions are asked for their lists and plans."""
+"""Number of newest sessions searched for to-dos and plans."""
 _SHOWN_FILES: Final = 15
 _SHOWN_PROMPTS: Final = 30
 
 
 class ConfigFolderContent(msgspec.Struct):
-    """What config folders keep of a project."""
+    """Content of config directories that concerns a project."""
 
     memory: list[ProjectNote] = []
     instructions: list[ProjectNote] = []
-    """The user's own, for all projects."""
+    """Instructions of the user for all projects."""
     plans: list[ProjectNote] = []
     lists: list[SessionTodos] = []
     prompts: list[TypedPrompt] = []
     typed: int = 0
-    """How many prompts were typed in all."""
+    """Total number of typed prompts."""
     defined: list[CustomDefinition] = []
     settings: list[SettingsFile] = []
     servers: list[McpServer] = []
     problems: list[str] = []
-    """What could not be read."""
+    """Errors from reading files."""
 
 
 class ProjectOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is known of a project."""
+    """Overview of a project."""
 
     path: str
     sums: ProjectTotals
     listing: SessionListPage
-    """Its newest sessions."""
+    """Newest sessions."""
     weeks: list[WeeklyUsage]
     branches: list[ProjectBranch]
     pulls: list[LinkedPullRequest]
     files: list[TouchedFile]
     configs: list[str]
-    """The config folders its sessions lie in."""
+    """Config directories that contain sessions of the project."""
     looked: int
-    """How many of the newest sessions were asked for their lists and plans."""
+    """Number of newest sessions searched for to-dos and plans."""
     kept: ConfigFolderContent
     own: ProjectFolderContent
 
     @property
     def defined(self) -> list[CustomDefinition]:
-        """Agents, skills and commands: the project's own, then the user's."""
+        """Agents, skills and commands: of the project, then of the user."""
         return [*self.own.defined, *self.kept.defined]
 
     @property
     def settings(self) -> list[SettingsFile]:
-        """Settings, the strongest first."""
+        """Settings files, highest precedence first."""
         return [*reversed(self.own.settings), *reversed(self.kept.settings)]
 
     @property
     def hooks(self) -> list[tuple[Hook, str]]:
-        """Every hook, with the file that names it."""
+        """Hooks, each with the path of its settings file."""
         return hooks_of_settings(self.settings)
 
     @property
     def servers(self) -> list[McpServer]:
-        """MCP servers."""
+        """MCP servers: of the project, then of the user."""
         return [*self.own.servers, *self.kept.servers]
 
 
 def load_project_overview(connection: sqlite3.Connection, path: str, prices: PriceTable, now: float) -> ProjectOverview:
-    """Return all that is known of the project in a folder."""
+    """Return the overview of the project in a directory."""
     listing = list_sessions(connection, SessionFilter(project=path), limit=_INSPECTED_SESSIONS)
     folders = _config_folders(connection, path)
     return ProjectOverview(
@@ -253,7 +253,7 @@ def load_project_overview(connection: sqlite3.Connection, path: str, prices: Pri
 
 
 def _config_folders(connection: sqlite3.Connection, path: str) -> list[tuple[ConfigFolder, list[str]]]:
-    """Return the config folders that hold sessions of a project, with its names in each."""
+    """Return the config directories that contain sessions of a project, with its directory names in each."""
     slugs_by_folder: dict[str, dict[str, None]] = {}
     for (stored_path,) in connection.execute(
         "SELECT f.path FROM sessions s JOIN files f ON f.id = s.file WHERE s.project = ? AND s.agent = ''", (path,)
@@ -278,7 +278,7 @@ def _read_config_folders(
         content.memory += memory_notes(folder, names)
         if text := folder.instructions():
             source = os.path.join(folder.path, "CLAUDE.md")
-            content.instructions.append(make_note("CLAUDE.md, yours for all projects", source, text))
+            content.instructions.append(make_note("CLAUDE.md (user)", source, text))
         content.plans += plan_notes(folder, session_slugs(folder_sessions))
         content.lists += session_todos(folder, [row.id for row in folder_sessions])
         prompts, typed = typed_prompts(folder, path, _SHOWN_PROMPTS)

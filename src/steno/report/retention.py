@@ -1,7 +1,6 @@
-"""What the client's cleanup is about to take that nobody has kept: how many, how soon.
+"""Sessions that Claude Code's cleanup deletes soon and that are not archived.
 
-The client deletes sessions that were not written to for some days, 30 unless its settings say
-otherwise (`cleanupPeriodDays`).
+Claude Code deletes sessions that have not changed for `cleanupPeriodDays` days (a setting, 30 by default).
 """
 
 import sqlite3
@@ -23,20 +22,20 @@ WHERE f.gone IS NULL AND s.agent = '' AND NOT s.hidden AND f.root = ? AND f.mtim
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How it stands with sessions that are not in the archive as they are now."""
+    """Unarchived sessions that Claude Code deletes soon."""
 
     cleanup_days: float = DEFAULT_CLEANUP_DAYS
     sessions: int = 0
-    """How many of them the client deletes soon."""
+    """Number of these sessions."""
     overdue: int = 0
-    """How many of those may go the next time it starts."""
+    """Number of these sessions that may be deleted at the next start."""
     size: int = 0
     first: float | None = None
-    """When the first of them goes, in seconds."""
+    """Time of the first deletion, in seconds."""
 
     @classmethod
     def of(cls, days: float, files: Iterable[tuple[int, float]], now: float) -> "Retention":
-        """Sum up files by their size and the moment each is deleted."""
+        """Sum up files, given as pairs of size and deletion time."""
         file_list = list(files)
         return cls(
             days,
@@ -48,7 +47,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 def retention_from_index(connection: sqlite3.Connection, roots: Sequence[str], now: float) -> Retention:
-    """Return what is about to go, by the index: without a look at any session."""
+    """Return the retention of sessions, from the index alone."""
     due_files: list[tuple[int, float]] = []
     days: list[float] = []
     for root in filter(is_config_folder, roots):
@@ -62,13 +61,13 @@ def retention_from_index(connection: sqlite3.Connection, roots: Sequence[str], n
 
 
 def retention_warning(retention: Retention, now: float) -> str:
-    """Return a warning in one clause; nothing where there is nothing to fear."""
+    """Return a warning as one clause; empty if no session is due."""
     if retention.first is None:
         return ""
     is_plural = retention.sessions > 1
     sessions = humanize.count(retention.sessions, "session")
     subject = f"{sessions} that {'are' if is_plural else 'is'} not archived"
-    consequence = "the client deletes" + (" them" if is_plural else " it")
+    consequence = "Claude Code deletes" + (" them" if is_plural else " it")
     if retention.overdue == retention.sessions:
         return f"{subject}: {consequence} the next time it cleans up"
     time_left = _time_left(retention.first - now)
@@ -82,7 +81,7 @@ def _time_left(seconds: float) -> str:
 
 
 def retention_json(retention: Retention, first_time: str | None) -> dict[str, Any]:
-    """Return it for programs."""
+    """Return the retention as JSON."""
     return {
         "cleanup_days": retention.cleanup_days,
         "within_days": CLEANUP_WARNING_DAYS,

@@ -1,8 +1,7 @@
 """Session list: filters, status, sorting, facets, groups and activity, from the index.
 
-SQLite counts and limits everything: the rows fetched are bounded by what a page shows. In SQL
-expressions `s` is a row of `sessions`. Times are milliseconds. The status comes from the definition
-in `session.liveness`.
+SQLite counts and limits everything: the number of fetched rows is bounded by what a page shows. In SQL expressions `s`
+is a row of `sessions`. Times are in milliseconds. The status is defined in `session.session_status`.
 """
 
 import os
@@ -36,25 +35,22 @@ from steno.session.turns.session_facts import SessionCounts
 
 StatusFilter: TypeAlias = Literal["live", "waiting", "finished", "interrupted", "failed", "damaged"]
 STATUSES: Final[tuple[StatusFilter, ...]] = get_args(StatusFilter)
-"""What sessions can be filtered by; `damaged` is known to the health check alone."""
+"""Statuses to filter by; `damaged` is known only from the health check."""
 _STATUS_INTERVAL_MS: Final = 15_000
 
 
 def status_moment(now: float) -> int:
-    """Return the time in milliseconds for which statuses are counted.
-
-    It moves on in steps, so that counts can be cached.
-    """
+    """Return the time in milliseconds for which statuses are counted, rounded down so that counts can be cached."""
     return int(now * MS_PER_SECOND) // _STATUS_INTERVAL_MS * _STATUS_INTERVAL_MS
 
 
 def earliest_live_activity(now: int) -> int:
-    """Return the earliest activity that a live session can have."""
+    """Return the earliest last activity that a live session can have."""
     return now - int(max(LIVE_SECONDS.values()) * MS_PER_SECOND)
 
 
 def live_sql(now: int) -> str:
-    """Return the condition that a session is live."""
+    """Return the SQL condition for live sessions."""
     high = now + int(CLOCK_SKEW * MS_PER_SECOND)
     parts: list[str] = []
     for ending, seconds in LIVE_SECONDS.items():
@@ -64,14 +60,14 @@ def live_sql(now: int) -> str:
 
 
 def status_sql(now: int) -> str:
-    """Return the status of a session, `live` for those that are."""
+    """Return SQL for the status of a session; `live` if the session is live."""
     endings: tuple[Ending, ...] = get_args(Ending)
     ended_cases = " ".join(f"WHEN '{ending}' THEN '{status_at(ending, float('inf'))}'" for ending in endings)
     return f"CASE WHEN {live_sql(now)} THEN 'live' ELSE CASE s.ending {ended_cases} END END"
 
 
 def state_sql(now: int) -> str:
-    """Return what `status_at` returns for a session; one whose file is gone is not live."""
+    """Return SQL for `status_at`; a session whose file is deleted is not live."""
     endings: tuple[Ending, ...] = get_args(Ending)
     live_cases = " ".join(
         f"WHEN '{ending}' THEN '{status_at(ending, 0.0)}'" for ending in endings if ending in LIVE_SECONDS
@@ -84,14 +80,14 @@ def state_sql(now: int) -> str:
 
 
 def list_rule_sql(now: int) -> str:
-    """Return the condition that the list rule shows a session: `step_records.is_listed` as SQL."""
+    """Return the SQL condition of the list rule, `session_status.is_listed`."""
     running = f"(s.gone IS NULL AND {live_sql(now)})"
     answered = f"(s.step_records >= {MIN_STEP_RECORDS} AND s.answered)"
     return f"({running} OR s.step_records >= {ALWAYS_LISTED_STEP_RECORDS} OR {answered})"
 
 
 def filter_conditions(session_filter: "SessionFilter") -> tuple[list[str], list[Any]]:
-    """Return the conditions on a row `s` of `sessions`, and the values that they bind."""
+    """Return SQL conditions on a row `s` of `sessions`, and their parameters."""
     where: list[str] = []
     values: list[Any] = []
     if session_filter.projects is not None:
@@ -127,9 +123,9 @@ FEATURE_SQL: Final[dict[SessionFeature, str]] = {
     "pr": "s.file IN (SELECT file FROM links WHERE kind = 'pr')",
     "answered": "s.answered",
 }
-"""What a session may have, and how the index tells."""
+"""SQL condition of each session feature."""
 STEP_COUNTS: Final = (MIN_STEP_RECORDS, ALWAYS_LISTED_STEP_RECORDS)
-"""The numbers of step records that sessions are counted by."""
+"""Minimum numbers of step records that are counted as facets."""
 _MB: Final = 1 << 20
 SIZE_RANGES: Final[dict[SizeClass, tuple[int, int | None]]] = {
     "small": (0, _MB // 10),
@@ -137,7 +133,7 @@ SIZE_RANGES: Final[dict[SizeClass, tuple[int, int | None]]] = {
     "large": (_MB, 10 * _MB),
     "huge": (10 * _MB, None),
 }
-"""How many bytes a session's own file has: from, and up to."""
+"""Minimum and exclusive maximum size of a session file, in bytes."""
 SORT_SQL: Final[dict[SessionSort, str]] = {
     "newest": "s.last",
     "oldest": "-s.last",
@@ -145,9 +141,9 @@ SORT_SQL: Final[dict[SessionSort, str]] = {
     "turns": "s.turns",
     "largest": "s.size",
 }
-"""By what they are sorted, highest first."""
+"""SQL sort keys, in descending order."""
 _RANK_SQL: Final[dict[SessionSort | Literal["added"], str]] = {**SORT_SQL, "added": "s.file"}
-"""The same and the order in which the index first had them, which never changes."""
+"""The sort keys, and the stable order in which files were first indexed."""
 _MAX_INTEGER: Final = (1 << 63) - 1
 _FROM_SESSIONS: Final = "FROM sessions s"
 _IS_SHOWN: Final = "s.listed = 1"
@@ -159,50 +155,50 @@ _COLUMNS: Final = (
     f"s.ending, s.grown, s.dialect, {IS_SHARED_SQL}"
 )
 _MAX_VALUES: Final = 200
-"""How many values of a facet are counted one by one."""
+"""Maximum number of facet values counted individually."""
 
 
 class SessionFilter(msgspec.Struct, frozen=True):
-    """Which sessions, and in which order. What is empty does not matter."""
+    """Filter and order of sessions. Empty fields do not filter."""
 
     project: str | None = None
-    """The folder they began in, exactly."""
+    """Exact project directory."""
     branch: str | None = None
     model: str | None = None
     since: int | None = None
-    """The earliest time they were last active, in milliseconds."""
+    """Minimum last activity, in milliseconds."""
     has: tuple[SessionFeature, ...] = ()
     size: SizeClass | None = None
     min_steps: int = 0
-    """The fewest step records: user and assistant records, one line each in `steps.jsonl`."""
+    """Minimum number of step records: user and assistant records, one line each in `steps.jsonl`."""
     listed: bool = False
-    """Only what the list rule shows (`steno.session.session_status`)."""
+    """Only sessions that the list rule shows (`steno.session.session_status`)."""
     status: StatusFilter | None = None
     now: int = 0
-    """The time that the status is asked for, in milliseconds."""
+    """Time for which the status is evaluated, in milliseconds."""
     sessions: tuple[str, ...] | None = None
-    """The only ones, by their ids."""
+    """Session IDs to restrict to."""
     files: tuple[int, ...] | None = None
-    """The only ones, by the numbers of their files: what the index alone cannot tell."""
+    """File numbers to restrict to, for filters that the index cannot evaluate."""
     among: tuple[int, ...] | None = None
-    """The same, and never left out of what is counted: those in which something was found."""
+    """File numbers to restrict to, also for facet counts: the sessions with search matches."""
     sort: SessionSort | Literal["added"] = "newest"
     projects: tuple[str, ...] | None = None
-    """The only directories they began in."""
+    """Project directories to restrict to."""
     until: int | None = None
-    """The first time at which they were no longer active, in milliseconds."""
+    """Exclusive maximum last activity, in milliseconds."""
     state: SessionStatus | None = None
-    """Their status at `now`, as `session.liveness.status_at` defines it."""
+    """Status at `now`, as defined by `session.session_status.status_at`."""
     live: bool | None = None
-    """Whether they are live at `now`."""
+    """Whether sessions are live at `now`."""
     min_turns: int = 0
     dialect: str | None = None
     hidden: bool = False
-    """Whether those without a prompt are listed as well."""
+    """Whether to include sessions without a prompt."""
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A session in a list. Times are milliseconds."""
+    """A session in a list. Times are in milliseconds."""
 
     file: int
     id: str
@@ -218,21 +214,21 @@ class SessionRow(msgspec.Struct, frozen=True):
     gone: bool
     ending: Ending
     grown: int | None
-    """When its file was last seen growing."""
+    """Time at which the file was last seen growing."""
     dialect: str
-    """The published dialect its file is written in; `claude` for the client's own form."""
+    """Published dialect of the file; `claude` for Claude Code's format."""
     key: str
-    """What an address calls it."""
+    """URL key."""
     rank: int
-    """Where it stands in the order; together with `file` it tells where to go on."""
+    """Sort key of the row; the cursor for the next page is this and `file`."""
 
     def age(self, now: float) -> float:
-        """Return the seconds since it was last active."""
+        """Return the seconds since the last activity."""
         return activity_age(now, seconds_from_ms(self.ended), seconds_from_ms(self.grown))
 
 
 class SessionListPage(msgspec.Struct, frozen=True):
-    """Some sessions of all that were asked for."""
+    """One page of the sessions that match a filter."""
 
     rows: list[SessionRow]
     total: int
@@ -240,26 +236,26 @@ class SessionListPage(msgspec.Struct, frozen=True):
 
 
 class ValueCount(msgspec.Struct, frozen=True):
-    """A value that sessions have, and how many have it."""
+    """A value of a facet, and its number of sessions."""
 
     name: str
     number: int
 
 
 class FacetValues(msgspec.Struct, frozen=True):
-    """The most frequent values of a column."""
+    """Most frequent values of a facet."""
 
     values: list[ValueCount]
     more: int
-    """How many values are left out."""
+    """Number of omitted values."""
 
 
 class SessionGroup(msgspec.Struct, frozen=True):
-    """The sessions under one heading: of a project, or last active in some time."""
+    """Sessions under one heading: of a project, or last active in a time range."""
 
     project: str | None = None
     low: int | None = None
-    """Milliseconds; None with no `project` stands for sessions without a time."""
+    """Milliseconds; None without `project` means sessions without a time."""
     high: int | None = None
 
 
@@ -271,9 +267,9 @@ def list_sessions(
     after: tuple[int, int] | None = None,
     excluded_files: Sequence[int] = (),
 ) -> SessionListPage:
-    """Return the first so many sessions, or those behind a row (its rank and file).
+    """Return the first `limit` sessions, or those after a row (its rank and file).
 
-    `without` names files that stand elsewhere; they count, and are not listed.
+    Sessions in `excluded_files` are counted but not returned.
     """
     where, values = _where(session_filter)
     total: int = connection.execute(f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values).fetchone()[0]
@@ -289,13 +285,13 @@ def list_sessions(
 
 
 def session_row_at(connection: sqlite3.Connection, file: int) -> SessionRow | None:
-    """Return the session of a file, also one that no list shows; None if it is not indexed."""
+    """Return the session of a file, listed or not; None if it is not indexed."""
     rows = _select_rows(connection, "s.file = ?", [file], "s.last", "s.file", 1)
     return rows[0] if rows else None
 
 
 def live_sessions(connection: sqlite3.Connection, session_filter: SessionFilter, limit: int) -> SessionListPage:
-    """Return the first live ones of the sessions that fit, those at work first, and their number."""
+    """Return the first matching live sessions, working ones first, and the total."""
     where, values = _where(msgspec.structs.replace(session_filter, status="live"))
     total: int = connection.execute(f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values).fetchone()[0]
     if not total:
@@ -308,7 +304,7 @@ def live_sessions(connection: sqlite3.Connection, session_filter: SessionFilter,
 def _select_rows(
     connection: sqlite3.Connection, where: str, values: Sequence[Any], rank: str, order: str, limit: int
 ) -> list[SessionRow]:
-    """Return the first rows; what is beside each is looked up for those alone."""
+    """Return the first rows; joined columns are read only for these."""
     ranked_files = connection.execute(
         f"SELECT s.file, {rank} {_FROM_SESSIONS} WHERE {where} ORDER BY {order} LIMIT ?", [*values, limit]
     ).fetchall()
@@ -355,7 +351,7 @@ def _session_row(row: tuple[Any, ...]) -> SessionRow:
 
 
 def _where(session_filter: SessionFilter, *, ignored_filter: str = "") -> tuple[str, list[Any]]:
-    """Return the condition for a choice; `leave` names one part of it that does not count."""
+    """Return the SQL condition of a filter, ignoring the field `ignored_filter`."""
     where, values = [_IS_SESSION if session_filter.hidden else _IS_SHOWN], list[Any]()
     for name, column in (("project", "s.project"), ("branch", "s.branch"), ("model", "s.model")):
         value = getattr(session_filter, name)
@@ -387,7 +383,7 @@ def _where(session_filter: SessionFilter, *, ignored_filter: str = "") -> tuple[
 
 
 def _step_conditions(session_filter: SessionFilter, *, ignored_filter: str) -> list[str]:
-    """Return the conditions on how much there is in a session."""
+    """Return the SQL conditions on step records."""
     where: list[str] = []
     if session_filter.min_steps and ignored_filter != "min_steps":
         where.append(f"s.step_records >= {session_filter.min_steps:d}")
@@ -401,13 +397,13 @@ def _status_condition(session_filter: SessionFilter, status: StatusFilter) -> st
         since = earliest_live_activity(session_filter.now)
         return f"s.active >= {since} AND {live_sql(session_filter.now)} AND s.gone IS NULL"
     if status == "damaged":
-        # Which these are stands in `files`.
+        # The health check lists these files in `files`.
         return "s.gone IS NULL"
     return f"{status_sql(session_filter.now)} = '{status}' AND s.gone IS NULL"
 
 
 def count_by_status(connection: sqlite3.Connection, session_filter: SessionFilter) -> dict[str, int]:
-    """Return how many sessions have each status, as if none was chosen."""
+    """Return the number of sessions by status, ignoring the status filter."""
     where, values = _where(session_filter, ignored_filter="status")
     return dict(
         connection.execute(
@@ -419,7 +415,7 @@ def count_by_status(connection: sqlite3.Connection, session_filter: SessionFilte
 
 
 def file_ids_at(connection: sqlite3.Connection, paths: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers of the files at some paths that are still there."""
+    """Return the numbers of the existing files at paths."""
     query = "SELECT id FROM files WHERE path = ? AND gone IS NULL"
     rows = (connection.execute(query, (path_to_column(path),)).fetchone() for path in paths)
     return tuple(sorted(row[0] for row in rows if row is not None))
@@ -433,9 +429,9 @@ def group_totals(
     *,
     max_sessions: int,
 ) -> list[tuple[int, int | None]]:
-    """Return how many sessions each group has, and what they cost.
+    """Return the number of sessions and the cost of each group.
 
-    Costs are summed for `most` sessions at most; a group beyond that has none.
+    Costs are computed for at most `max_sessions` sessions in total; groups beyond that have no cost.
     """
     where, values = _where(session_filter)
     totals: list[tuple[int, int | None]] = []
@@ -463,7 +459,7 @@ def _group_condition(group: SessionGroup) -> tuple[str, list[Any]]:
 
 
 def matching_file_ids(connection: sqlite3.Connection, session_filter: SessionFilter) -> set[int]:
-    """Return the numbers of the files of the sessions that fit."""
+    """Return the file numbers of the matching sessions."""
     where, values = _where(session_filter)
     return {file for (file,) in connection.execute(f"SELECT s.file {_FROM_SESSIONS} WHERE {where}", values)}
 
@@ -471,14 +467,14 @@ def matching_file_ids(connection: sqlite3.Connection, session_filter: SessionFil
 def file_ids_by_title(
     connection: sqlite3.Connection, session_filter: SessionFilter, matches: Callable[[str], bool]
 ) -> list[int]:
-    """Return the numbers of the files whose title fits as well."""
+    """Return the file numbers of the matching sessions whose title matches as well."""
     where, values = _where(session_filter)
     rows = connection.execute(f"SELECT s.file, s.title {_FROM_SESSIONS} WHERE {where}", values)
     return [file for file, title in rows if matches(title)]
 
 
 def count_by_size(connection: sqlite3.Connection, session_filter: SessionFilter) -> dict[SizeClass, int]:
-    """Return how many sessions have each size, as if none was chosen."""
+    """Return the number of sessions by size class, ignoring the size filter."""
     where, values = _where(session_filter, ignored_filter="size")
     sums = ", ".join("total(s.size >= ? AND s.size < ?)" for _ in SIZE_RANGES)
     limits = [end for low, high in SIZE_RANGES.values() for end in (low, high or _MAX_INTEGER)]
@@ -487,9 +483,9 @@ def count_by_size(connection: sqlite3.Connection, session_filter: SessionFilter)
 
 
 def count_by_step_records(connection: sqlite3.Connection, session_filter: SessionFilter) -> tuple[dict[int, int], int]:
-    """Return how many sessions have so many step records, and how many the list rule shows.
+    """Return the number of sessions by minimum step records, and the number that the list rule shows.
 
-    Each as if it was not chosen itself; for the numbers of `LENGTHS` and the one that is chosen.
+    Each count ignores its own filter. The minimums are `STEP_COUNTS` and the selected one.
     """
     where, values = _where(session_filter, ignored_filter="min_steps")
     numbers = sorted({*STEP_COUNTS, *([session_filter.min_steps] if session_filter.min_steps else ())})
@@ -504,9 +500,9 @@ def count_by_step_records(connection: sqlite3.Connection, session_filter: Sessio
 def facet_values(
     connection: sqlite3.Connection, session_filter: SessionFilter, name: FacetName, limit: int = _MAX_VALUES
 ) -> FacetValues:
-    """Return the values that sessions have, the most frequent first, as if none was chosen.
+    """Return the most frequent values of a facet, ignoring its own filter.
 
-    The one that is chosen is always among them.
+    The selected value is always included.
     """
     where, values = _where(session_filter, ignored_filter=name)
     selected_value = getattr(session_filter, name)
@@ -524,7 +520,7 @@ def facet_values(
 def count_by_feature(
     connection: sqlite3.Connection, session_filter: SessionFilter, times: Sequence[int]
 ) -> tuple[dict[SessionFeature, int], list[int]]:
-    """Return how many sessions have what they may have, and how many were active since some times."""
+    """Return the number of sessions by feature, and the number active since each of `times`."""
     where, values = _where(session_filter, ignored_filter="has")
     sums = ", ".join(f"total({condition})" for condition in FEATURE_SQL.values())
     row = connection.execute(f"SELECT {sums} {_FROM_SESSIONS} WHERE {where}", values).fetchone()
@@ -536,7 +532,7 @@ def count_by_feature(
 
 
 def usage_by_session(connection: sqlite3.Connection, files: Sequence[int], prices: PriceTable) -> dict[int, Spent]:
-    """Return what sessions used, by the numbers of their files; their sub-agents count."""
+    """Return the usage of sessions by file number, including sub-agents."""
     buckets = count_by_session_file(connection, files, prices)
     prices.load({bucket[2] for bucket in buckets})
     buckets_by_file: dict[int, list[Any]] = {}
@@ -551,7 +547,7 @@ _SLICE_COUNT: Final = 28
 def activity_slices(
     connection: sqlite3.Connection, row: "SessionRow", slices: int = _SLICE_COUNT
 ) -> tuple[list[int], set[int]]:
-    """Return how much happened in each part of a session's time, and in which parts steps failed."""
+    """Return the number of messages in each time slice of a session, and the slices with failed steps."""
     if row.started is None or row.ended is None or row.ended <= row.started:
         return [0] * slices, set()
     span = row.ended - row.started + 1

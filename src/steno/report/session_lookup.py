@@ -1,6 +1,6 @@
-"""Session keys in URLs, the index row of one session, and what matches words typed in the command palette.
+"""URL keys of sessions, the index row of a session, and searches for the command palette.
 
-A key is the id of the session or, where several files share it, the id and the file.
+A URL key is the session ID or, if several files have that ID, the ID and the file number.
 """
 
 import re
@@ -18,21 +18,19 @@ from steno.report.clock import seconds_from_ms
 IS_SHARED_SQL: Final = (
     "(SELECT count(*) > 1 FROM (SELECT 1 FROM sessions k WHERE k.id = s.id AND k.agent = '' LIMIT 2))"
 )
-"""SQL: whether several sessions bear the id of `s`."""
+"""SQL: whether several sessions have the ID of `s`."""
 _SEPARATOR: Final = "~"
 _UNSAFE_IN_PATH: Final = re.compile(r"[/\\\x00-\x1f\x7f\ufffd\ud800-\udfff]")
-"""What servers and clients take for something else, or lose."""
+"""Characters that servers or browsers reinterpret or drop."""
 _CHUNK_SIZE: Final = 500
 _MAX_DIGITS: Final = 18
-"""Digits; no file has a longer number."""
+"""Maximum digits of a file number."""
 
 
 def session_key(session_id: str, file: int, *, shared: bool) -> str:
-    """Return what an address calls a session.
+    """Return the URL key of a session.
 
-    Some files say nowhere which session they are, and some ids of dialects cannot be part of an
-    address: there the number of the file alone does.
-
+    If a file has no session ID, or the ID of a dialect is not valid in a URL, the key is the file number alone.
     >>> session_key("5f2c", 7, shared=False), session_key("5f2c", 7, shared=True), session_key("", 7, shared=False)
     ('5f2c', '5f2c~7', '~7')
     >>> session_key("a/b", 7, shared=False), session_key("5f2c~1", 7, shared=False)
@@ -44,14 +42,14 @@ def session_key(session_id: str, file: int, *, shared: bool) -> str:
 
 
 def _is_path_segment(session_id: str) -> bool:
-    """Return whether an id is one part of a path, and reads as itself."""
+    """Return whether an ID is valid as one URL path segment and parses as itself."""
     if session_id in ("", ".", "..") or _UNSAFE_IN_PATH.search(session_id):
         return False
     return parse_session_key(session_id) == (session_id, None)
 
 
 def parse_session_key(key: str) -> tuple[str, int | None]:
-    """Return the id and the file that an address names; None for whichever file bears the id.
+    """Return the session ID and the file number of a URL key; None if the key has no file number.
 
     >>> parse_session_key("5f2c"), parse_session_key("5f2c~7"), parse_session_key("a~b")
     (('5f2c', None), ('5f2c', 7), ('a~b', None))
@@ -62,7 +60,7 @@ def parse_session_key(key: str) -> tuple[str, int | None]:
 
 
 def session_keys(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, str]:
-    """Return what addresses call the sessions of some files, be these their own or sub-agents'."""
+    """Return the URL keys of the sessions that files belong to, as session file or sub-agent file."""
     file_ids = list(files)
     keys: dict[int, str] = {}
     for chunk in (file_ids[at : at + _CHUNK_SIZE] for at in range(0, len(file_ids), _CHUNK_SIZE)):
@@ -78,7 +76,7 @@ def session_keys(connection: sqlite3.Connection, files: Iterable[int]) -> dict[i
 
 
 def keys_and_titles_at(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return what addresses call the sessions of the files at some paths, and their titles."""
+    """Return the URL keys and titles of the sessions at paths."""
     keys_and_titles: dict[str, tuple[str, str]] = {}
     for path in set(paths):
         row = connection.execute(
@@ -93,7 +91,7 @@ def keys_and_titles_at(connection: sqlite3.Connection, paths: Iterable[str]) -> 
 
 
 def session_at(connection: sqlite3.Connection, path: str) -> tuple[str, int] | None:
-    """Return the id and the file of the session, or sub-agent, at a path; None if not indexed."""
+    """Return the ID and file number of the session or sub-agent at a path; None if not indexed."""
     return connection.execute(
         "SELECT s.id, s.file FROM sessions s JOIN files f ON f.id = s.file WHERE f.path = ?", (path_to_column(path),)
     ).fetchone()
@@ -119,7 +117,7 @@ _NEXT_QUERY: Final = f"{_NEIGHBOUR_QUERY} > ? ORDER BY s.ended LIMIT 1"
 
 
 class SessionIndexRow(msgspec.Struct, frozen=True):
-    """A row of the index, for people."""
+    """Facts about a session from the index. Times are in seconds."""
 
     title: str = ""
     named: bool = False
@@ -133,13 +131,13 @@ class SessionIndexRow(msgspec.Struct, frozen=True):
     messages: int = 0
     size: int = 0
     changed: float = 0.0
-    """When the file was last written to, as far as the index knows."""
+    """Modification time of the file when it was indexed."""
     grown: float | None = None
-    """When the file was last seen growing."""
+    """Time at which the file was last seen growing."""
 
 
 def session_index_row(connection: Connection, file: int) -> SessionIndexRow:
-    """Return what is known of a file; nothing where it is not indexed."""
+    """Return the index row of a file; an empty row if the file is not indexed."""
     row = connection.execute(_SESSION_QUERY, (file,)).fetchone()
     if row is None:
         return SessionIndexRow()
@@ -163,15 +161,12 @@ def session_index_row(connection: Connection, file: int) -> SessionIndexRow:
 
 
 def count_copied_responses(connection: Connection, file: int) -> int:
-    """Return how many responses a session holds that another one paid for: it was forked from it."""
+    """Return the number of responses in a fork that count towards the session it was forked from."""
     return connection.execute(_COPIED_QUERY, (file,)).fetchone()[0]
 
 
 def neighbour_keys(connection: Connection, file: int, session: SessionIndexRow) -> tuple[str, str]:
-    """Return what addresses call the sessions of the same project that ended before and after one.
-
-    Nothing where there is none.
-    """
+    """Return the URL keys of the sessions that ended before and after in the same project; empty if none."""
     if session.ended is None:
         return "", ""
     parameters = session.project, file, round(session.ended * 1000)
@@ -186,11 +181,11 @@ def _key_of_row(row: tuple[str, int, int] | None) -> str:
 
 
 _MAX_WORDS: Final = 8
-"""Words; what comes behind them is not looked at."""
+"""Maximum number of search words; further words are ignored."""
 
 
 class PaletteItem(msgspec.Struct, frozen=True):
-    """A session, and what an address calls it."""
+    """A session in the command palette."""
 
     id: str
     key: str
@@ -200,7 +195,7 @@ class PaletteItem(msgspec.Struct, frozen=True):
 
 
 def find_palette_sessions(connection: sqlite3.Connection, text: str, limit: int) -> list[PaletteItem]:
-    """Return sessions whose title, project or branch has all the words, or whose id begins so."""
+    """Return sessions whose title, project or branch contains all words, or whose ID starts with the text."""
     condition, values = _match_all_words(text, ("title", "project", "branch"))
     rows = connection.execute(
         f"SELECT id, file, {IS_SHARED_SQL}, title, project, ended FROM sessions s WHERE listed = 1 AND "
@@ -214,7 +209,7 @@ def find_palette_sessions(connection: sqlite3.Connection, text: str, limit: int)
 
 
 def find_palette_projects(connection: sqlite3.Connection, text: str, limit: int) -> list[tuple[str, int]]:
-    """Return projects whose path has all the words, and how many sessions each has."""
+    """Return projects whose path contains all words, and their session counts."""
     condition, values = _match_all_words(text, ("project",))
     return connection.execute(
         "SELECT project, count(*) FROM sessions WHERE agent = '' AND NOT hidden AND project <> '' "
@@ -224,7 +219,7 @@ def find_palette_projects(connection: sqlite3.Connection, text: str, limit: int)
 
 
 def find_palette_files(connection: sqlite3.Connection, text: str, limit: int) -> list[tuple[str, int]]:
-    """Return files that agents changed and whose path has all the words, and how often each was."""
+    """Return changed files whose path contains all words, and their edit counts."""
     condition, values = _match_all_words(text, ("path",))
     return connection.execute(
         f"SELECT path, count(*) FROM file_edits WHERE {condition} GROUP BY path ORDER BY max(time) DESC LIMIT ?",
@@ -233,12 +228,12 @@ def find_palette_files(connection: sqlite3.Connection, text: str, limit: int) ->
 
 
 def _id_prefix(text: str) -> str:
-    """Return the beginning of an id; one that no session has where nothing was typed."""
+    """Return the text as an ID prefix; a prefix that matches no session if the text is empty."""
     return escape_like(text.replace("\0", "").strip()) or " "
 
 
 def _match_all_words(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
-    # A pattern would end at a zero byte, and everything fits what is left.
+    # A LIKE pattern ends at a NUL byte, and the rest would match everything.
     search_words = text.replace("\0", "\u2400").split()[:_MAX_WORDS]
     any_column = " OR ".join(f"{column} {LIKE_SQL}" for column in columns)
     condition = " AND ".join(f"({any_column})" for _ in search_words) or "1"

@@ -1,4 +1,4 @@
-"""Short ids, shell arguments, titles and printable paths that refer to sessions."""
+"""Short IDs, shell arguments, titles and printable paths that refer to sessions."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ _MIN_ID_LENGTH: Final = 4
 
 
 class SessionReferences:
-    """Short names for files that lie beside others."""
+    """Short IDs that are unique among a set of session files."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._stems = sorted(stem_of(path) for path in paths)
 
     def short_id(self, path: str) -> str:
-        """Return the shortest beginning of an id that no other session has."""
+        """Return the shortest unique prefix of a session ID."""
         stem = stem_of(path)
         at = bisect_left(self._stems, stem)
         neighbours = [neighbour for neighbour in self._stems[max(at - 1, 0) : at + 2] if neighbour != stem]
@@ -29,7 +29,7 @@ class SessionReferences:
         return stem[: max(_MIN_ID_LENGTH, shared_length + 1)]
 
     def argument_for(self, path: str) -> str:
-        """Return what names the file in another command: the short id, or its path."""
+        """Return an argument for other commands: the short ID, or the path if the ID is ambiguous."""
         stem = stem_of(path)
         at = bisect_left(self._stems, stem)
         short = self.short_id(path)
@@ -40,7 +40,7 @@ class SessionReferences:
 
 
 def shell_argument(text: str) -> str | None:
-    """Return a name for a shell; None when what is shown would not be what is meant."""
+    """Return a quoted shell argument; None if the text contains unprintable characters."""
     from shlex import quote
 
     if clean(text) != text:
@@ -49,7 +49,7 @@ def shell_argument(text: str) -> str | None:
 
 
 def session_title(session_file: "DiscoveredFile") -> str:
-    """Return what a session is about; nothing when it cannot be read."""
+    """Return the title of a session; empty if its file cannot be read."""
     from steno.errors import Unreadable
     from steno.store import environment
     from steno.store.summary import summarize
@@ -61,12 +61,12 @@ def session_title(session_file: "DiscoveredFile") -> str:
 
 
 def printable_path(path: str) -> str:
-    """Return a path as text, whatever bytes it is made of."""
+    """Return a path as valid Unicode, with undecodable bytes replaced."""
     return path.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def json_encodable(value: Any) -> Any:
-    """Return a value for JSON in which every text is one, even where it quotes a file's name."""
+    """Return a value that can be encoded as JSON, with undecodable bytes in strings replaced."""
     if isinstance(value, str):
         return value if value.isascii() else printable_path(value)
     if isinstance(value, dict):
@@ -78,7 +78,7 @@ def json_encodable(value: Any) -> Any:
 
 
 def stem_of(path: str) -> str:
-    """Return the name of a file without its ending."""
+    """Return a file name without its suffix."""
     return path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
 

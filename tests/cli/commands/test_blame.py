@@ -121,7 +121,7 @@ def test_a_repository_that_cannot_be_asked_is_said(steno: Steno, path: Path, mon
     (path.parent / ".git" / "HEAD").unlink()
     ran = steno("blame", path)
     assert ran.code == 0
-    assert "does not take this repository" in ran.err
+    assert "rejects this repository" in ran.err
     assert steno("blame", path, "--no-git").err == ""
     monkeypatch.setenv("PATH", "")
-    assert "git is not there" in steno("blame", path).err
+    assert "git is not installed" in steno("blame", path).err

@@ -83,7 +83,7 @@ def test_how_many_more_sessions_fit_is_said(steno: Steno) -> None:
     options = ["--since", "2026-11-02", "--last", "1"]
     assert steno("brief", *options, "--json").json["sessions_left_out"] == 2
     assert "2 more sessions" in steno("brief", *options).out
-    assert "2 more sessions left out." in steno("brief", *options, "--format", "markdown").out
+    assert "2 more sessions omitted." in steno("brief", *options, "--format", "markdown").out
 
 
 @pytest.mark.usefixtures("three")
@@ -109,7 +109,7 @@ def test_a_budget_makes_markdown_of_at_most_so_many_tokens(steno: Steno) -> None
     assert ran.code == 0
     assert ran.out.startswith("# Brief of 3 sessions\n")
     assert len(ran.out) * 2 <= 250 * 7
-    assert "left out" in ran.out
+    assert "Omitted from this session" in ran.out
     ran = steno("brief", "--last", 0, "--budget", 250, "--json")
     assert len(ran.out) * 2 <= 250 * 7
 
@@ -119,7 +119,7 @@ def test_for_a_budget_no_more_sessions_are_read_than_could_fit(steno: Steno, mon
     monkeypatch.setattr("steno.report.brief.brief_builder._MIN_SESSION_TOKENS", 100)
     ran = steno("brief", "--last", 0, "--budget", 199)
     assert ran.out.startswith("# Brief of 2 sessions\n")
-    assert ran.out.endswith(" more sessions left out.\n")
+    assert ran.out.endswith(" more sessions omitted.\n")
 
 
 @pytest.mark.parametrize(

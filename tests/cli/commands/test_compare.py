@@ -26,11 +26,11 @@ def test_two_tries_say_what_differs_and_where_they_part(steno: Steno, pair: tupl
     assert ran.code == 0
     assert ran.lines[0].startswith(f"A  {pair[0][:8]}  ")
     assert ran.lines[1].startswith(f"B  {pair[1][:8]}  ")
-    assert "same first prompt, two tries" in ran.lines[2]
-    rows = {line[1:18].strip(): line for line in ran.lines[4:20]}
+    assert "same first prompt" in ran.lines[2]
+    rows = {line.strip().partition("  ")[0]: line for line in ran.lines[4:20]}
     assert "✓" in rows["Failed steps"]
-    assert rows["Tests at the end"].split("  ")[1:] != []
-    assert "PATH  4 steps in common, then they part, 1 more step in common later" in ran.lines
+    assert rows["Last tests"].split("  ")[1:] != []
+    assert "PATH  diverges after 4 common steps, 1 more common step later" in ran.lines
     parting = "  step 5: A edits papercrane/text/shape.py, B runs uv run papercrane glyphs --missing"
     assert parting in ran.lines
     heads = [line.split()[0] for line in ran.lines if line.strip() and not line.startswith("   ")]
@@ -65,7 +65,7 @@ def test_markdown_quotes_what_sessions_say(steno: Steno, config: WriteConfig) ->
         each.assistant(tool("Bash", command="echo '```' | cat")).result("x").done()
     config(*made)
     ran = steno("compare", *(each.session_id for each in made), "--format", "markdown")
-    assert ran.lines[0] == "# Two sessions: same first prompt, two tries"
+    assert ran.lines[0] == "# Two sessions: same first prompt"
     assert "- **A and B** `` “Do `this` | <b>now</b> # Not a head” ``" in ran.lines
     assert "| x | x | `` Do `this` \\| <b>now</b> # Not a head `` |" in ran.lines
     assert any(line.startswith("| ```` echo '```' \\| cat ````") for line in ran.lines)

@@ -141,7 +141,7 @@ def test_a_version_comes_out_of_a_pipe_byte_for_byte(steno: Steno, ids: tuple[st
     assert steno("files", PATH, "--at", "2", "--json").json["text"] == "a\nc\n"
     unknown = steno("files", PATH, "--at", "last")
     assert unknown.code == 1
-    assert "Not known" in unknown.out
+    assert "Unknown" in unknown.out
     assert steno("files", PATH, "--at", "9").code == 1
     assert steno("files", PATH, "--at", "?").code == 2
 
@@ -400,7 +400,7 @@ def test_a_version_has_its_story_above_and_numbers_beside_its_lines(steno: Steno
     told = _painted(version_lines(found, found.versions[1], 90))
     assert told[0] == PATH
     assert told[1].startswith("version 2 of 3 · edited · ")
-    assert told[2] == "Derived: the file before, with the edit carried out."
+    assert told[2] == "Derived: the previous version with the edit applied."
     assert told[3] == "  Go on."
     assert [line.split() for line in told[5:]] == [["1", "a"], ["2", "c"]]
     part = msgspec.structs.replace(

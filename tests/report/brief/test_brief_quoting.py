@@ -264,7 +264,7 @@ def test_a_budget_keeps_what_is_open_before_what_was_run_and_says_what_is_left_o
     assert "Shall I push?" in written
     assert "image-59" in written
     assert "image-0`" not in written
-    assert re.search(r"Left out .* 5\d commands", written)
+    assert re.search(r"Omitted .* 5\d commands", written)
 
 
 def test_figures_stay_those_of_the_session_whatever_a_budget_leaves_out() -> None:
@@ -276,7 +276,7 @@ def test_figures_stay_those_of_the_session_whatever_a_budget_leaves_out() -> Non
     for budget in (None, 500):
         written = as_markdown(brief, budget)
         assert "30 files changed, +60 \N{MINUS SIGN}0: " in written
-        assert "30 files changed, in no commit" in written
+        assert "30 files changed but not committed" in written
         assert "name-of-a-file-29" not in written.partition("## Turns")[0]
 
 
@@ -286,7 +286,7 @@ def test_of_several_sessions_the_newest_keeps_most_and_the_others_are_counted() 
     assert "Title 0" in written
     assert "Title 29" not in written
     told = written.count("\n## ")
-    assert f"{35 - told} more sessions left out." in written
+    assert f"{35 - told} more sessions omitted." in written
 
 
 def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:

@@ -1,1 +1,1 @@
-"""Actions of a session: its steps in order, with their commands, output and test results."""
+"""Actions of a session: its steps in order, with commands, output and test results."""

@@ -26,7 +26,7 @@ _UNITTEST_FAILURES: Final = re.compile(r"(?:failures|errors)=(\d{1,9})")
 
 
 class SuiteCounts(msgspec.Struct, frozen=True):
-    """One run of some tests."""
+    """Passed and failed tests of a test run."""
 
     passed: int
     failed: int
@@ -39,15 +39,15 @@ class SuiteCounts(msgspec.Struct, frozen=True):
 
 
 class TestResult(msgspec.Struct, frozen=True):
-    """What a run of tests came to."""
+    """Result of a test run."""
 
     ok: bool
     counts: SuiteCounts | None = None
-    """How many passed and failed, where the runner said it."""
+    """Numbers of passed and failed tests, if the test runner reported them."""
 
     @property
     def failing(self) -> int | None:
-        """How many failed, where that is known."""
+        """Number of failed tests, if known."""
         if self.counts is not None:
             return self.counts.failed
         return 0 if self.ok else None
@@ -59,7 +59,7 @@ class TestResult(msgspec.Struct, frozen=True):
 
 
 def parse_test_counts(outcome: str) -> SuiteCounts | None:
-    """Return the numbers in a step's outcome, if a test runner wrote it.
+    """Return the test counts in a step's outcome; None if it contains none.
 
     >>> str(parse_test_counts("exit 1, 3 failed, 118 passed")), parse_test_counts("43 lines")
     ('3 failed, 118 passed', None)
@@ -94,11 +94,11 @@ _RUNNER_PATTERNS: Final = tuple(
         r"^\s{0,9}(?P<good>\d{1,9}) passed \(",
     )
 )
-"""Maven, PHPUnit (twice), RSpec, .NET, unittest, Deno, Node, Playwright (twice)."""
+"""Patterns for Maven, PHPUnit (twice), RSpec, .NET, unittest, Deno, Node, Playwright (twice)."""
 
 
 def parse_runner_output(text: str) -> SuiteCounts | None:
-    """Return what the last run of tests in an output said, in numbers.
+    """Return the counts of the last test run in an output; None if it contains none.
 
     >>> str(parse_runner_output("10 examples, 2 failures"))
     '2 failed, 8 passed'
@@ -126,9 +126,9 @@ _EXIT_CODE: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
 _ERROR_TAGS: Final = re.compile(r"</?tool_use_error>")
 _COLOUR_CODES: Final = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _LINE_DRAWING: Final = " \t" + "".join(map(chr, range(0x2500, 0x2580)))
-"""What lines are drawn with."""
+"""Box-drawing characters and whitespace."""
 _SPINNERS: Final = " \t" + "".join(map(chr, range(0x2800, 0x2900)))
-"""What a program turns while it works."""
+"""Braille characters, which spinners use, and whitespace."""
 _STRONG_ERROR: Final = re.compile(
     r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
     r"|npm ERR! (?!code|A complete|path)|ERROR\b|(?-i:FAILED |FAIL\t)|curl: \(|CONFLICT "
@@ -152,9 +152,9 @@ _ONLY_PUNCTUATION: Final = re.compile(r"[\W_]*")
 
 
 def test_result_of(step: Step, read_output: Callable[[], str], *, is_test_command: bool) -> TestResult | None:
-    """Return what a run of tests came to; None where no tests were run.
+    """Return the result of a test run; None if no tests ran.
 
-    `by_name` says that the command is called like one that runs tests.
+    `is_test_command` says whether the command line is one of a test runner.
     """
     numbers = parse_test_counts(step.outcome)
     if is_test_command and (numbers is None or not numbers.passed):
@@ -165,16 +165,16 @@ def test_result_of(step: Step, read_output: Callable[[], str], *, is_test_comman
         return None
     text = read_output()
     failing = len(_GO_TEST_FAILED.findall(text))
-    # `go test | tail` ends well whatever the tests did.
+    # The exit code of `go test | tail` is that of `tail`.
     ok = step.state == "ok" and not failing and not _FAILURE_SIGNS.search(text)
     if ok and _PIPE.search(step.command) and not _SUCCESS_SIGNS.search(text):
-        # And `go test | grep` may have said nothing at all.
+        # The output of `go test | grep` may be empty even if tests ran.
         return None
     return TestResult(ok, SuiteCounts(0, failing) if failing else None)
 
 
 def decisive_line(text: str) -> str:
-    r"""Return the line of a failed command's output that says most.
+    r"""Return the most informative line of a failed command's output.
 
     >>> decisive_line("Exit code 1\ncollecting\nE   NameError: name 'x' is not defined\n1 failed")
     "NameError: name 'x' is not defined"
@@ -197,36 +197,36 @@ def decisive_line(text: str) -> str:
 
 
 MAX_TEXT_LENGTH: Final = 20_000
-"""How many letters of one text are looked at and kept."""
+"""Maximum number of characters read from one text."""
 _LAUNCHED: Final = "async_launched"
 
 
 class Action:
-    """A step: where it stands, whose it is, and what the records behind it say."""
+    """A step with its position, its sub-agent, and access to its records."""
 
     def __init__(self, step: Step, transcript: Transcript, turn: int, agent: str) -> None:
         self.step = step
         self.turn = turn
         self.agent = agent
-        """The sub-agent that did it; empty for the session itself."""
+        """Sub-agent that ran the step; empty for the session itself."""
         self.notice: SubagentReport | None = None
-        """What the sub-agent reported that it started in the background and that has no records."""
+        """Report of a background sub-agent that has no records."""
         self._transcript = transcript
 
     @property
     def is_call(self) -> bool:
-        """Whether it begins with a call; a report that came later is none."""
+        """Whether the step starts with a tool call; false for a report that arrives later."""
         call = self.step.call
         return self.step.kind in ("tool", "agent") and call is not None and call.type == "assistant"
 
     @cached_property
     def shell_command(self) -> ShellCommand | None:
-        """Its command, where it is one."""
+        """The parsed shell command; None if the step has no command."""
         return parse_shell_command(self.step.command) if self.step.command else None
 
     @property
     def tool_input(self) -> dict[str, Any]:
-        """What the tool was given."""
+        """Input of the tool call."""
         if self.step.call is None:
             return {}
         for block in self._transcript.record(self.step.call).blocks:
@@ -236,7 +236,7 @@ class Action:
 
     @property
     def output_text(self) -> str:
-        """What the tool gave back: the beginning and the end of it where it is long."""
+        """Tool result as text; if it is too long, only its beginning and end."""
         if self.step.result is None:
             return ""
         for block in self._transcript.record(self.step.result).blocks:
@@ -251,7 +251,7 @@ class Action:
 
     @property
     def client_result(self) -> dict[str, Any]:
-        """What the client kept of the result, where that is an object, of this call alone."""
+        """The `toolUseResult` that Claude Code recorded, if it is an object and belongs to this call alone."""
         if self.step.result is None:
             return {}
         record = self._transcript.record(self.step.result)
@@ -261,8 +261,8 @@ class Action:
         return as_object(decode_lenient(raw)) or {}
 
     @property
-    def told_status(self) -> str:
-        """How the sub-agent ended that it started, by the call and the notice alone."""
+    def reported_status(self) -> str:
+        """Status of the started sub-agent, from the call and the notification alone."""
         stated = self.client_result.get("status")
         if self.notice is not None and self.notice.status:
             return self.notice.status
@@ -273,8 +273,8 @@ class Action:
         return "running" if self.step.state == "open" else self.step.state
 
     @property
-    def told_report(self) -> str:
-        """What that sub-agent reported, by the call and the notice alone."""
+    def reported_text(self) -> str:
+        """Report of the started sub-agent, from the call and the notification alone."""
         if self.notice is not None:
             return self.notice.report
         if self.client_result.get("status") == _LAUNCHED:
@@ -282,8 +282,8 @@ class Action:
         return self.output_text if self.step.state == "ok" else self.step.outcome
 
     @property
-    def spoken_text(self) -> str:
-        """The words that it says."""
+    def assistant_text(self) -> str:
+        """Text of an assistant step."""
         if self.step.call is None:
             return ""
         blocks = self._transcript.record(self.step.call).blocks
@@ -291,33 +291,33 @@ class Action:
 
     @cached_property
     def test_result(self) -> TestResult | None:
-        """What the tests came to that it ran; None where it ran none."""
+        """Result of the tests that the step ran; None if it ran none."""
         shell = self.shell_command
         if shell is None or self.step.state not in ("ok", "failed"):
             return None
         if shell.only_reads and not shell.runs_tests:
-            # A look at what some tests said before.
+            # The command prints the output of an earlier test run.
             return None
         return test_result_of(self.step, lambda: self.output_text, is_test_command=shell.runs_tests)
 
     @property
     def final_state(self) -> StepState:
-        """How it ended: of tests what they said, whatever became of the command."""
+        """Final state; for a test run, the test result takes precedence over the exit code."""
         if self.test_result is None:
             return self.step.state
         return "ok" if self.test_result.ok else "failed"
 
 
 def actions_of_turn(turn: Turn, transcript: Transcript, seen_threads: set[int]) -> Iterator[Action]:
-    """Yield what happened in a turn; what a sub-agent did stands behind the call that started it.
+    """Yield the actions of a turn; those of a sub-agent follow the call that started it.
 
-    `seen` remembers the sub-agents that were told already: a report names them once more.
+    `seen_threads` holds the sub-agents already yielded: a later report refers to the same thread.
     """
     return _walk_steps(turn.steps, transcript, turn.number, "", seen_threads)
 
 
 def actions_of_unlinked_agents(threads: Iterable[Thread], turn: int, seen_threads: set[int]) -> Iterator[Action]:
-    """Yield what sub-agents did that no call was found for."""
+    """Yield the actions of sub-agents without a matching call."""
     for thread in threads:
         if id(thread) not in seen_threads and not thread.warmup:
             seen_threads.add(id(thread))
@@ -327,7 +327,7 @@ def actions_of_unlinked_agents(threads: Iterable[Thread], turn: int, seen_thread
 def _walk_steps(
     steps: Iterable[Step], transcript: Transcript, turn: int, agent: str, seen_threads: set[int]
 ) -> Iterator[Action]:
-    # No recursion: sub-agents may start others as deep as somebody likes to write.
+    # Iterative: sub-agents can be nested arbitrarily deep in untrusted files.
     stack = [(iter(steps), transcript, agent)]
     while stack:
         remaining, source, name = stack[-1]

@@ -1,11 +1,11 @@
 """Classifies shell commands: programs, tests, commits, reads, and changed files.
 
-This is not a parser: quoted text and here-documents are left out, and the rest is split at the
-operators. `permissions.shell.parser` is one, but it requires tree-sitter, which the base install does not
-have, and it gives up on what it does not understand for certain, where a report must name the programs
-of every recorded command. Of 373 commands of the corpus it refuses three and splits 32 otherwise
-(`for`, `npx`), so figures would depend on which extras are installed. Whether a command may have changed a file is a guess that errs towards yes: only commands
-known to read, test or run do not count.
+This is not a parser: quoted text and here-documents are removed, and the rest is split at the operators.
+`permissions.shell.parser` is a parser, but it requires tree-sitter, which is not part of the base install, and it
+rejects commands that it cannot parse with certainty. A report must name the programs of every recorded command. Of
+373 commands of the corpus the parser rejects 3 and splits 32 differently (`for`, `npx`), so figures would depend on
+the installed extras. Whether a command may have changed a file is an estimate that prefers yes: only commands known
+to read, test or run are excluded.
 """
 
 import re
@@ -28,7 +28,7 @@ READING_PROGRAMS: Final = frozenset(
         *("vulture", "wc", "which", "xxd", "[", "[["),
     )
 )
-"""Programs that change no file they are given."""
+"""Programs that do not change the files in their arguments."""
 _INTERPRETER_PROGRAMS: Final = frozenset(("bash", "deno", "node", "perl", "php", "python", "python3", "ruby", "sh"))
 _READING_GIT_COMMANDS: Final = frozenset(
     ("add", "blame", "branch", "commit", "diff", "grep", "log", "ls-files", "show", "status")
@@ -41,7 +41,7 @@ _MAX_COMMAND_LENGTH: Final = 100_000
 
 
 def may_change_file(command: str, name: str) -> bool:
-    """Whether a command that names a file may have changed it; `name` is the file's own.
+    """Return whether a command may have changed a file; `name` is the file name without directory.
 
     >>> may_change_file("sed -i s/a/b/ src/x.py", "x.py"), may_change_file("cat src/x.py | head", "x.py")
     (True, False)
@@ -90,10 +90,10 @@ _PREFIX_WORDS: Final = frozenset(
     ("sudo", "time", "env", "command", "nohup", "exec", "then", "do", "else", "if", "while", "!")
 )
 _WRAPPERS: Final = {**dict.fromkeys(("bunx", "doas", "nice", "npx", "stdbuf", "uvx", "xargs"), 0), "timeout": 1}
-"""Programs that run another one, and how many words of their own stand before it."""
+"""Programs that run another program, and the number of operands before it."""
 _RUNNERS_WITH_RUN: Final = frozenset(("bundle", "hatch", "mise", "pdm", "pipenv", "pixi", "poetry", "rye", "uv"))
 _TASK_RUNNERS: Final = frozenset(("hatch", "mise", "pixi"))
-"""Of these, those whose `run` names a task of the project and no program."""
+"""Runners whose `run` takes a task of the project instead of a program."""
 _PROGRAMS_WITH_SUBCOMMAND: Final = frozenset(
     (
         *("apt", "apt-get", "brew", "bun", "cargo", "composer", "conda", "deno", "docker", "dotnet"),
@@ -102,17 +102,17 @@ _PROGRAMS_WITH_SUBCOMMAND: Final = frozenset(
         *("rails", "swift", "task", "terraform", "turbo", "uv", "yarn", "zig"),
     )
 )
-"""Programs whose second word says what they do."""
+"""Programs whose first operand is a subcommand."""
 _NESTED_SUBCOMMANDS: Final = frozenset(
     (*("compose", "exec", "issue", "pr", "release", "repo", "run", "run-script", "task", "x"),)
 )
-"""Second words that say nothing without the third."""
+"""Subcommands that take another subcommand."""
 _INTERPRETER: Final = re.compile(r"(?:python|ruby|perl|php|lua|node)[\d.]*|bash|sh|zsh|tsx|ts-node|Rscript|julia|java")
-"""Programs that do what the file behind them says."""
+"""Programs that run a script."""
 _PROJECT_TASK_RUNNERS: Final = frozenset(("just", "make", "mise", "nox", "rake", "task", "tox"))
-"""Programs that run what the project itself calls its tests."""
+"""Programs that run the tasks of the project."""
 _ALL_TESTS_ARGUMENTS: Final = frozenset((".", "./...", "./", "--", "run", "test", "tests", "tests/"))
-"""Words behind a tester that leave nothing out."""
+"""Arguments of a test runner that do not select tests."""
 _TEST_RUNNERS: Final = frozenset(
     (
         *("ava", "bats", "ctest", "jasmine", "jest", "karma", "mocha", "nosetests", "nox", "pest"),
@@ -120,7 +120,7 @@ _TEST_RUNNERS: Final = frozenset(
     )
 )
 _CHECK_PROGRAMS: Final = frozenset(("mypy", "pyright", "pytest", "vulture"))
-"""Programs that change nothing, and whose outcome is still worth telling."""
+"""Programs that change nothing but whose result is worth reporting."""
 _READ_ONLY_PROGRAMS: Final = (READING_PROGRAMS - _CHECK_PROGRAMS) | frozenset(
     (
         *(".", ":", "basename", "column", "comm", "date", "dirname", "done", "exit", "export"),
@@ -143,56 +143,56 @@ _CHANGE_DIRECTORY: Final = re.compile(r"cd\s+(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|]+
 _OUTPUT_LIMITS: Final = re.compile(
     r"\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|cat)(?:\s+-[\w-]+(?:\s+\d+)?)*)\s*\Z"
 )
-"""What only says how much of the output is wanted."""
+"""Redirections and pipes that only limit the output."""
 _LINE_CONTINUATION: Final = re.compile(r"\\\n\s*")
 _TEST_TASK: Final = re.compile(r"(?:test|tests|spec|e2e|t)(?:$|[:_.-])|\w+[:_-]tests?\b")
 
 
 class ShellCommand(msgspec.Struct, frozen=True):
-    """A command, by the programs it runs."""
+    """The programs and arguments of a shell command."""
 
     parts: tuple[tuple[str, ...], ...]
-    """The words of each simple command; the first is the program without its folder."""
+    """Words of each simple command; the first is the program without its directory."""
     writes: bool = False
-    """Whether some output goes to a file."""
+    """Whether output is redirected to a file."""
 
     def runs(self, *names: str) -> bool:
-        """Whether one of its parts begins with these words; `git -C x commit` is `git commit`."""
+        """Return whether a simple command starts with these words; `git -C x commit` matches `git commit`."""
         return any(_without_options(part)[: len(names)] == names for part in self.parts)
 
     @property
     def runs_tests(self) -> bool:
-        """Whether it runs tests."""
+        """Whether the command runs tests."""
         return any(_part_runs_tests(part) for part in self.parts)
 
     @property
     def only_reads(self) -> bool:
-        """Whether nothing is different behind it."""
+        """Whether the command changes nothing."""
         return not self.writes and all(_part_only_reads(part) for part in self.parts)
 
     @property
     def purposes(self) -> frozenset[str]:
-        """The programs and what they do, of the parts that matter: `go test`, `npm run build`."""
+        """Programs with their subcommands, of the relevant parts: `go test`, `npm run build`."""
         parts = [part for part in self.parts if not _part_only_reads(part)] or self.parts[:1]
         return frozenset(" ".join(_without_options(each)[: _purpose_length(_without_options(each))]) for each in parts)
 
     @property
     def selected_tests(self) -> frozenset[str]:
-        """What its tests are narrowed down to: files, folders, names; nothing where all are run."""
+        """Files, directories and names that the tests are restricted to; empty for all tests."""
         test_part = next((candidate for candidate in self.parts if _part_runs_tests(candidate)), ())
         arguments = _without_options(test_part)
         return frozenset(arguments[_purpose_length(arguments) :]) - _ALL_TESTS_ARGUMENTS
 
     @property
     def runs_all_tests(self) -> bool:
-        """Whether it runs every test that the project has, by whatever it calls them."""
+        """Whether the command runs the project's whole test suite."""
         return not self.selected_tests and any(
             _part_runs_tests(part) and part[0] in _PROJECT_TASK_RUNNERS for part in self.parts
         )
 
 
 def _purpose_length(arguments: tuple[str, ...]) -> int:
-    """Return how many of the first words say what is done."""
+    """Return the number of leading words that identify the command."""
     if not arguments:
         return 0
     if arguments[0] in _PROGRAMS_WITH_SUBCOMMAND:
@@ -201,7 +201,7 @@ def _purpose_length(arguments: tuple[str, ...]) -> int:
 
 
 def parse_shell_command(command: str) -> ShellCommand:
-    """Return what a command runs.
+    """Parse a command into its programs and arguments.
 
     >>> parse_shell_command("cd web && CI=1 npx vitest run | tail -5").purposes
     frozenset({'vitest'})
@@ -216,7 +216,7 @@ def parse_shell_command(command: str) -> ShellCommand:
 
 
 def _program_words(part: str) -> tuple[str, ...]:
-    """Return the words of a simple command, from the program on that does the work."""
+    """Return the words of a simple command, starting at its actual program."""
     remaining = part.replace("\\", " ").split()
     while remaining:
         first = remaining[0].rpartition("/")[2]
@@ -238,7 +238,7 @@ def _run_subcommands(program: str) -> tuple[str, ...]:
 
 
 def _after_options(arguments: list[str], skip: int) -> list[str]:
-    """Return the words behind options, and behind so many others."""
+    """Return the words after the leading options and `skip` operands."""
     index = 0
     while index < len(arguments) and arguments[index].startswith("-"):
         index += 1
@@ -246,7 +246,7 @@ def _after_options(arguments: list[str], skip: int) -> list[str]:
 
 
 def _without_options(part: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words without options; git's own come before its command, with a value."""
+    """Return the words that are not options; git's global options precede its command and take a value."""
     kept_words: list[str] = []
     skip_next = False
     for word in part:
@@ -303,13 +303,13 @@ def _git_only_reads(part: tuple[str, ...], arguments: tuple[str, ...]) -> bool:
 
 
 def _find_executes(part: tuple[str, ...]) -> list[str]:
-    """Return the programs that `find` runs on what it finds."""
+    """Return the programs that `find` runs with `-exec`."""
     pairs = pairwise(part)
     return [word.rpartition("/")[2] for before, word in pairs if before in ("-exec", "-execdir")]
 
 
 def short_command(command: str, project: str) -> str:
-    """Return a command as a brief calls it: without where it is run and how much of it is shown.
+    """Return a command for a brief, without leading `cd` and without output limits.
 
     >>> short_command("cd /home/ada/web && npm test 2>&1 | tail -20", "/home/ada/web")
     'npm test'

@@ -1,14 +1,14 @@
 """Brief of a session: prompts, work, decisions and open items.
 
 brief_document   data model of a brief
-brief_builder    builds briefs with what is open at the end, and selects sessions
+brief_builder    builds briefs, finds open items, and selects sessions
 turn_reader      texts, calls, backups, compactions, queue operations and decisions of each turn
 work_summary     tools, files, commands, tests, sub-agents, commits, failures
 brief_reduction  cuts long inputs, masks secrets, fits a token budget
 brief_markdown   a brief as Markdown
 brief_json       a brief as JSON
 
-No model is called, and the same session always gives the same brief.
+Building a brief calls no model and is deterministic.
 """
 
 from steno.report.brief.brief_builder import build_brief

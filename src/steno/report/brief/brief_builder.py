@@ -1,4 +1,4 @@
-"""Builds the briefs of sessions with what is open at their end, and selects sessions by project and date range."""
+"""Builds the briefs of sessions with their open items, and selects sessions by project and date range."""
 
 import os
 import re
@@ -53,7 +53,7 @@ from steno.store.discovery import DiscoveredFile, discover_file
 from steno.store.session_lookup import open_file_session
 
 _CLIENT_ORIGINS: Final = frozenset(("summary", "meta"))
-"""Origins of words that nobody asked with."""
+"""Origins of text that Claude Code wrote."""
 
 
 def build_brief(
@@ -65,16 +65,15 @@ def build_brief(
     skipped_prompts: Container[str] = (),
     full: bool = False,
 ) -> Brief:
-    """Return a session in brief.
+    """Return the brief of a session.
 
-    `since` and `until` leave only the turns that began in that time (seconds since 1970; `until` is
-    the first moment behind it); what is open at the end is told of the whole session. `age` is how
-    many seconds ago the file was written to: it says whether the session may still be at work.
-    `skip` are the ids of prompts whose turns are told elsewhere: forks and resumed sessions hold
-    copies of them. `full` keeps the parameters of calls whole, however long.
+    `since` and `until` restrict the turns by start time (seconds since 1970; `until` is exclusive); open items always
+    refer to the whole session. `age` is the time in seconds since the file was last written; the status depends on it.
+    `skipped_prompts` are the IDs of prompts whose turns are in another brief, as forks and resumed sessions contain
+    copies of them. `full` keeps call parameters of any length.
 
     Raises:
-        Unreadable: the file changed while it was read.
+        Unreadable: The file changed while it was read.
     """
     turns = session.turns()
     actions = _all_actions(session, turns)
@@ -112,7 +111,7 @@ def build_brief(
 
 
 def _title(session: Session, turns: Sequence[Turn]) -> str:
-    """Return what it is called; without a name, what was asked first."""
+    """Return the title; for an untitled session, its first prompt."""
     title = session.title
     if title.source != "none":
         return title.text
@@ -123,25 +122,25 @@ def _title(session: Session, turns: Sequence[Turn]) -> str:
 def _all_actions(session: Session, turns: Sequence[Turn]) -> list[Action]:
     seen_threads: set[int] = set()
     actions = [action for turn in turns for action in actions_of_turn(turn, session.transcript, seen_threads)]
-    _hear(actions, session)
+    _attach_background_reports(actions, session)
     last = turns[-1].number if turns else 0
     return [*actions, *actions_of_unlinked_agents(session.loose_agents, last, seen_threads)]
 
 
-def _hear(deeds: Iterable[Action], session: Session) -> None:
-    """Give calls the reports of sub-agents in the background that have no records."""
-    silent = [
-        deed
-        for deed in deeds
-        if deed.step.kind == "agent" and deed.step.agent is None and not deed.agent and deed.is_call
+def _attach_background_reports(actions: Iterable[Action], session: Session) -> None:
+    """Set the reports of background sub-agents that have no records."""
+    unreported = [
+        action
+        for action in actions
+        if action.step.kind == "agent" and action.step.agent is None and not action.agent and action.is_call
     ]
-    if silent:
-        notices = find_references(session.transcript).reports
-        by_call = {notice.call_id: notice for notice in notices.values() if notice.call_id}
-        for deed in silent:
-            name = deed.client_result.get("agentId")
-            noted = notices.get(name) if isinstance(name, str) else None
-            deed.notice = noted or by_call.get(deed.step.call_id)
+    if unreported:
+        reports = find_references(session.transcript).reports
+        by_call = {report.call_id: report for report in reports.values() if report.call_id}
+        for action in unreported:
+            agent_id = action.client_result.get("agentId")
+            report = reports.get(agent_id) if isinstance(agent_id, str) else None
+            action.notice = report or by_call.get(action.step.call_id)
 
 
 def _is_in_range(turn: Turn, since: float | None, until: float | None) -> bool:
@@ -158,7 +157,7 @@ def _uuid(turn: Turn) -> str:
 
 
 def _working_seconds(turns: Sequence[Turn]) -> float:
-    """Return how long was worked: what turns took, where they overlap only once."""
+    """Return the working time of turns in seconds, counting overlaps once."""
     spans = sorted(
         (turn.started.timestamp(), turn.started.timestamp() + turn.duration)
         for turn in turns
@@ -230,7 +229,7 @@ def _select_work(
 
 
 class _TurnContents:
-    """What belongs to each turn, gathered once for the whole session."""
+    """Content of all turns, collected once for the whole session."""
 
     def __init__(
         self,
@@ -256,7 +255,7 @@ class _TurnContents:
         self._agents = subagents_by_turn(actions, session.loose_agents, turns, positions, progress, self._reader)
 
     def build_turn(self, turn: Turn, actions: Sequence[Action]) -> BriefTurn:
-        """Return a turn with everything that belongs to it."""
+        """Return a turn with its content."""
         prompt, number = turn.prompt, turn.number
         prompt_text = "" if prompt is None or prompt.origin in _CLIENT_ORIGINS else prompt.text
         turn_rows = self._reader.read_turn(self._transcript, turn)
@@ -294,7 +293,7 @@ class _TurnContents:
 
 
 def _uncommitted(session: Session, actions: list[Action]) -> list[str]:
-    """Return the changed files that are in no commit, where the project is one of git's."""
+    """Return the changed files without a commit, if the project uses git."""
     uses_git = bool(session.branch) or any(
         action.shell_command is not None and action.shell_command.runs("git") for action in actions
     )
@@ -308,23 +307,23 @@ WHERE s.agent = '' AND NOT s.hidden AND WHEN ORDER BY coalesce(s.ended, 0) DESC,
 _HAS_TURN_IN_RANGE: Final = "EXISTS (SELECT 1 FROM turns t WHERE t.file = s.file AND t.started >= ? AND t.started < ?)"
 _MAX_TIME: Final = 1 << 62
 _MIN_SESSION_TOKENS: Final = 25
-"""Tokens that a session takes at the very least."""
+"""Minimum tokens of a session in a brief."""
 
 
 class SessionFile(msgspec.Struct, frozen=True):
-    """Where a session lies."""
+    """Path and size of a session file."""
 
     path: str
     size: int = 0
 
 
 def session_file_of(discovered: DiscoveredFile) -> SessionFile:
-    """Return where a session that was found lies."""
+    """Return the path and size of a discovered file."""
     return SessionFile(discovered.path, discovered.size)
 
 
 def select_sessions(connection: sqlite3.Connection, query: UsageQuery) -> list[SessionFile]:
-    """Return the sessions of some projects with a turn in some time, by the index, newest first."""
+    """Return the sessions of a query with a turn in its time range, from the index, newest first."""
     condition, values = "1", list[Any]()
     if query.is_bounded:
         since = -_MAX_TIME if query.since is None else query.since
@@ -334,7 +333,7 @@ def select_sessions(connection: sqlite3.Connection, query: UsageQuery) -> list[S
 
 
 def max_sessions_for(budget: int) -> int:
-    """Return how many sessions are worth reading for a budget: what a mere heading takes is known."""
+    """Return the maximum number of sessions that can fit a budget."""
     return budget // _MIN_SESSION_TOKENS + 1
 
 
@@ -346,14 +345,14 @@ def build_briefs(
     unreadable: list[str] | None = None,
     full: bool = False,
 ) -> list[Brief]:
-    """Return the briefs of some sessions that are given newest first, in that order.
+    """Return the briefs of sessions, in the given order (newest first).
 
-    A turn that several of them hold is told once, of the oldest. Sessions without a turn in the time
-    that is wanted are left out; `step` is told how many bytes are done, and what cannot be read goes
-    to `unread`. `full` keeps the parameters of calls whole.
+    A turn that several sessions contain is included once, in the oldest. Sessions without a turn in the time range are
+    omitted; `progress` receives the size of each session read, and unreadable paths are added to `unreadable`. `full`
+    keeps call parameters of any length.
 
     Raises:
-        Unreadable: a session cannot be read, and there is no `unread`.
+        Unreadable: A session cannot be read, and `unreadable` is None.
     """
     known_prompts: set[str] = set()
     briefs: list[Brief] = []
@@ -402,14 +401,14 @@ _DISCARDS_CHANGES: Final = re.compile(
 _OUTSIDE_PREFIXES: Final = ("/", "~", "\\")
 _GLOB: Final = re.compile(r"[*?\[]")
 _MAX_STAGED_WORDS: Final = 2_000
-"""How many words behind `git add` are looked at before a commit."""
+"""Maximum number of arguments of `git add` considered for a commit."""
 _CLOSED_STATES: Final = frozenset(("completed", "cancelled", "canceled", "deleted"))
 
 
 def find_open_items(
     turns: list[Turn], actions: list[Action], work: WorkSummary, status: Status, uncommitted_paths: Iterable[str]
 ) -> tuple[OpenItem, ...]:
-    """Return what is open; `changed` are the files that are in no commit."""
+    """Return the open items; `uncommitted_paths` are changed files without a commit."""
     number = turns[-1].number if turns else 0
     items = [*_interruption(status, number), *_open_questions(turns, actions)]
     items += [OpenItem(kind="todo", text=text, about=state) for text, state in open_todos(actions)]
@@ -443,7 +442,7 @@ def _open_questions(turns: list[Turn], actions: list[Action]) -> Iterator[OpenIt
 
 
 def final_question(answer: str) -> str:
-    """Return the question that an answer ends with, if it does.
+    """Return the question at the end of an answer; empty if there is none.
 
     >>> final_question("All green. Shall I push it?")
     'Shall I push it?'
@@ -466,11 +465,11 @@ def _failing_items(work: WorkSummary, turn: int) -> Iterator[OpenItem]:
             yield OpenItem(kind="error", text=trouble.what, about=trouble.said, turn=trouble.turn)
 
 
-# The agent's own list
+# To-dos of the agent
 
 
 def open_todos(actions: Iterable[Action]) -> list[tuple[str, str]]:
-    """Return what is not done of the agent's own list, and how each item stands."""
+    """Return the open to-dos of the agent with their states."""
     items: dict[str, tuple[str, str]] = {}
     for action in actions:
         if action.agent or action.step.state != "ok":
@@ -517,11 +516,11 @@ def _update_task(tool_input: dict[str, Any], items: dict[str, tuple[str, str]]) 
     )
 
 
-# Files that are in no commit
+# Uncommitted files
 
 
 def uncommitted_files(actions: Iterable[Action], project: str) -> list[str]:
-    """Return the files below the project that were changed and are in no commit of the session."""
+    """Return the changed files in the project that no commit of the session includes."""
     changed_paths: dict[str, None] = {}
     staged: list[str] = []
     for action in actions:
@@ -558,7 +557,7 @@ def _staged_names(command: str) -> list[str]:
 
 
 def _is_staged(path: str, staged: list[str]) -> bool:
-    """Whether a file went into a commit; where nobody said what to add, everything did."""
+    """Return whether a file is part of a commit; without `git add`, every file is."""
     if not staged:
         return True
     for word in staged:

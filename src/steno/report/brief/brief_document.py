@@ -1,10 +1,9 @@
 """Data model of a brief.
 
-Times are seconds since 1970; all text is as the session has it, except that long parameters of
-calls are cut.
+Times are seconds since 1970; all text is unchanged from the session, except that long parameters of calls are cut.
 
-`brief --json` writes these structs unchanged, with times as ISO 8601 text. The texts below the
-fields are the descriptions in the published schema, `docs/reference/brief.schema.json`.
+`brief --json` writes these structs unchanged, with times as ISO 8601 text. The docstrings of the fields are the
+descriptions in the published schema, `docs/reference/brief.schema.json`.
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -19,448 +18,447 @@ Timestamp: TypeAlias = Annotated[float, Meta(extra_json_schema={"format": "date-
 """Seconds since 1970; ISO 8601 text in JSON."""
 BackupChange: TypeAlias = Literal["in_turn", "before_turn", "earlier"]
 """in_turn      the file was backed up before its first change in this turn
-before_turn  the file differs from its last backup: it was changed before this turn began
-earlier      the change is older than the records of this session's file
+before_turn  the file differs from its last backup: it was changed before this turn started
+earlier      the change is older than the records of this session file
 """
 AgentSource: TypeAlias = Literal["transcript", "progress", "result"]
-"""transcript  the sub-agent's own records
-progress    `agent_progress` records in the session; the sub-agent's own records are missing
+"""transcript  records of the sub-agent
+progress    `agent_progress` records in the session; the records of the sub-agent are missing
 result      only the result of the call
 """
 
 
 class AssistantText(msgspec.Struct, frozen=True, kw_only=True):
-    """One text block of the model."""
+    """A text block of the model."""
 
     order: int = 0
-    """Its position among the texts and calls of the turn, from 0."""
+    """Position among the texts and calls of the turn, from 0."""
     text: str = ""
-    """The text; shortened only to fit a budget."""
+    """Text; shortened only to fit a budget."""
     size: int = 0
-    """Characters of the whole text."""
+    """Characters of the full text."""
     final: bool = False
-    """Whether it is part of the turn's `answer`."""
+    """Whether the text is part of the `answer` of the turn."""
     synthetic: bool = False
-    """Whether the client wrote it in the model's name, for example an API error."""
+    """Whether Claude Code wrote the text instead of the model, for example an API error."""
     time: Timestamp | None = None
-    """When it was written."""
+    """Time of the record."""
     uuid: str = ""
-    """The id of its record."""
+    """ID of the record."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call, its parameters and how it ended."""
+    """A tool call with its parameters and outcome."""
 
     order: int = 0
-    """Its position among the texts and calls of the turn, from 0."""
+    """Position among the texts and calls of the turn, from 0."""
     id: str = ""
-    """The id that its result refers to."""
+    """ID of the call, to which its result refers."""
     tool: str = ""
-    """The name of the tool."""
+    """Tool name."""
     input: dict[str, Any] = {}
-    """The parameters by name. A long value is cut; a long list or object becomes cut JSON text."""
+    """Parameters by name. A long value is cut; a long list or object becomes cut JSON text."""
     cut: dict[str, int] = {}
-    """The parameters that were cut, with the characters of their whole values."""
+    """Parameters that were cut, with the number of characters of their full values."""
     state: StepState = "open"
-    """How it ended: `ok`, `failed`, `denied` (not allowed), `interrupted`, `open` (no result), or `unknown`
-    (the result is deleted)."""
+    """State: `ok`, `failed`, `denied`, `interrupted`, `open` (no result), or `unknown` (the result is deleted)."""
     outcome: str = ""
-    """The result in a few words."""
+    """Short description of the result."""
     seconds: float | None = None
     """Seconds from the call to its result."""
     time: Timestamp | None = None
-    """When it was called."""
+    """Time of the call."""
     uuid: str = ""
-    """The id of its record."""
+    """ID of the record."""
 
 
 class FileBackup(msgspec.Struct, frozen=True, kw_only=True):
-    """A new version of a file that the client backed up: the file was changed around then."""
+    """A new backup of a file by Claude Code, which shows that the file was changed."""
 
     path: str
-    """Relative to the project where the file is inside it."""
+    """Path, relative to the project for files inside it."""
     change: BackupChange = "in_turn"
-    """When the file changed: `in_turn`, `before_turn` (since its last backup), or `earlier` than this session's records."""
+    """Time of the change: `in_turn`, `before_turn` (since the last backup), or `earlier` than this session."""
     version: int | None = None
-    """The number of the backup, where the record has one."""
+    """Number of the backup, if recorded."""
     backup_file: str = ""
-    """The file in `file-history/<session>/` that holds it; empty where there is none."""
+    """File name of the backup in `file-history/<session>/`; empty if there is none."""
     existed: bool = True
-    """Whether the file existed before it was changed."""
+    """Whether the file existed before the change."""
     size: int | None = None
-    """Characters of the content, where the record itself holds it."""
+    """Characters of the content, if the record contains it."""
     by_call: bool = False
-    """Whether a file tool of the session changed the file too."""
+    """Whether a file tool of the session changed the file."""
     time: Timestamp | None = None
-    """When it was backed up."""
+    """Time of the backup."""
 
 
 class ContextCompaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The client made the context smaller."""
+    """A reduction of the context."""
 
     order: int = 0
-    """Before which of the texts and calls it happened, by their `order`; -1 before the prompt."""
+    """The `order` of the text or call after it; -1 before the prompt."""
     kind: Literal["full", "micro"] = "full"
     """`full`: the conversation was replaced by a summary; `micro`: old tool results were removed."""
     trigger: str = ""
-    """`auto` or `manual`, as recorded; `api` where the API removed tool results itself."""
+    """`auto` or `manual`, as recorded; `api` if the API removed tool results."""
     pre_tokens: int | None = None
-    """Tokens in the context before it."""
+    """Context size before, in tokens."""
     post_tokens: int | None = None
-    """Tokens that the client expected after it."""
+    """Expected context size after, in tokens."""
     tokens_saved: int | None = None
-    """Tokens that it saved, where both sizes or the saving itself are recorded."""
+    """Saved tokens, if they or both sizes are recorded."""
     compacted_tool_ids: tuple[str, ...] = ()
-    """The calls whose results were removed, where the record names them."""
+    """IDs of the calls whose results were removed, if recorded."""
     results_removed: int | None = None
-    """How many tool results were removed."""
+    """Number of removed tool results."""
     attachments_removed: int | None = None
-    """How many attachments were removed."""
+    """Number of removed attachments."""
     summary: str = ""
-    """The summary of a full compaction; shortened only to fit a budget."""
+    """Summary of a full compaction; shortened only to fit a budget."""
     time: Timestamp | None = None
-    """When it happened."""
+    """Time of the compaction."""
     uuid: str = ""
-    """The id of its record."""
+    """ID of the record."""
 
 
 class QueueOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt or notification entered or left the queue."""
+    """An operation on the queue of prompts and notifications."""
 
     operation: str = ""
-    """`enqueue`, `dequeue`, `remove`, `popAll`, `complete`, as recorded."""
+    """`enqueue`, `dequeue`, `remove`, `popAll` or `complete`, as recorded."""
     content: str = ""
-    """What the record holds; clients write it for `enqueue`. Cut only to fit a budget."""
+    """Content of the record, usually present for `enqueue` only. Cut only to fit a budget."""
     size: int = 0
-    """Characters of the whole content."""
+    """Characters of the full content."""
     reason: str = ""
-    """The reason, if recorded."""
+    """Reason, if recorded."""
     time: Timestamp | None = None
-    """When it happened."""
+    """Time of the operation."""
 
 
 class Subagent(msgspec.Struct, frozen=True, kw_only=True):
-    """A sub-agent and everything it did."""
+    """A sub-agent with its texts and calls."""
 
     agent_id: str = ""
-    """Its own id, where it is known."""
+    """ID of the sub-agent, if known."""
     call_id: str = ""
-    """The call that started it; empty where no call was found."""
+    """ID of the call that started it; empty if no call was found."""
     parent_id: str = ""
-    """The `agent_id` of the sub-agent that started it; empty for the session itself."""
+    """`agent_id` of the sub-agent that started it; empty for the session itself."""
     kind: str = ""
-    """The type of the sub-agent."""
+    """Sub-agent type."""
     task: str = ""
-    """The short description in the call."""
+    """Short description in the call."""
     prompt: str = ""
-    """Its whole prompt."""
+    """Full prompt."""
     status: str = ""
     """`completed`, `failed`, `killed`, `running` or `unknown`."""
     background: bool = False
-    """Whether it worked in the background and reported later."""
+    """Whether it ran in the background."""
     source: AgentSource = "result"
-    """Where its texts and calls come from."""
+    """Source of its texts and calls."""
     updates: int = 0
-    """How many `agent_progress` records the client wrote about it."""
+    """Number of its `agent_progress` records."""
     texts: tuple[AssistantText, ...] = ()
-    """Its texts, in order."""
+    """Texts in order."""
     calls: tuple[ToolCall, ...] = ()
-    """Its tool calls, in order."""
+    """Tool calls in order."""
     report: str = ""
-    """Its report."""
+    """Report."""
 
 
 SCHEMA_VERSION: Final = 1
-"""The version of the JSON form. It rises when a field is removed or changes its meaning."""
+"""Version of the JSON form. It is increased when a field is removed or its meaning changes."""
 DecisionKind: TypeAlias = Literal["plan", "answer", "refused", "said"]
-"""plan     a plan that was approved
-answer   what a person answered to a question of the agent
-refused  what a person did not allow, and what they said instead
-said     a sentence of the agent's that states a decision
+"""plan     an approved plan
+answer   an answer of the user to a question of the agent
+refused  a call that the user denied, and the instruction given instead
+said     a sentence of the agent that states a decision
 """
 OpenItemKind: TypeAlias = Literal["interrupted", "question", "todo", "tests", "error", "uncommitted", "running"]
-"""interrupted  the last turn was cut off, or never answered
-question     the agent asked, and nobody answered
-todo         an item of its list that is not done
-tests        the last run of tests failed
-error        something failed, and was not seen to work later
-uncommitted  files that were changed and are in no commit of the session
-running      a sub-agent or command in the background that never reported
+"""interrupted  the last turn was interrupted or has no answer
+question     an unanswered question of the agent
+todo         an unfinished item of its to-do list
+tests        the last test run failed
+error        a failure without a later success
+uncommitted  changed files that no commit of the session includes
+running      a background sub-agent or command that has not reported
 """
 
 
 class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was changed."""
+    """A changed file."""
 
     path: str
-    """Relative to the project folder for files inside it."""
+    """Path, relative to the project for files inside it."""
     edits: int = 0
-    """How many calls changed it."""
+    """Number of calls that changed it."""
     added: int = 0
-    """Lines added."""
+    """Added lines."""
     removed: int = 0
-    """Lines removed."""
+    """Removed lines."""
 
 
 class CommandRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A command: how often it was run, and how it ended the last time."""
+    """A command with the number of its runs and its last outcome."""
 
     command: str
-    """The command, without the `cd` before it and the pipe into `tail` behind it."""
+    """Command, without a leading `cd` and a trailing pipe into `tail`."""
     outcome: str = ""
-    """The result of the last run in a few words."""
+    """Short description of the last result."""
     state: StepState = "ok"
-    """How the last run ended."""
+    """State of the last run."""
     times: int = 1
-    """How often it was run."""
+    """Number of runs."""
     failed: int = 0
-    """How many of the runs failed."""
+    """Number of failed runs."""
     turn: int = 0
-    """The turn of the last run."""
+    """Turn of the last run."""
 
 
 class TestRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that runs tests: the number of runs and the result of the last one."""
+    """A test command with the number of its runs and the result of the last one."""
 
     command: str
-    """The command."""
+    """Command."""
     ok: bool
     """Whether the last run passed."""
     passed: int | None = None
-    """Tests that passed in the last run; null where the runner did not print it."""
+    """Tests that passed in the last run; null if the runner did not print it."""
     failed: int | None = None
-    """Tests that failed in the last run; null where the runner did not print it."""
+    """Tests that failed in the last run; null if the runner did not print it."""
     times: int = 1
-    """How often it was run."""
+    """Number of runs."""
     bad: int = 0
-    """How many of the runs failed."""
+    """Number of failed runs."""
     turn: int = 0
-    """The turn of the last run."""
+    """Turn of the last run."""
 
 
 class SubagentSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The task and the report of a sub-agent."""
+    """Task and report of a sub-agent."""
 
     kind: str
-    """The type of the sub-agent."""
+    """Sub-agent type."""
     task: str
-    """The short description in the call."""
+    """Short description in the call."""
     status: str
     """`completed`, `failed`, `killed`, `running` or `unknown`."""
     steps: int = 0
-    """How many calls it made, those of its own sub-agents included."""
+    """Number of calls, including those of nested sub-agents."""
     failed: int = 0
-    """How many of its steps failed."""
+    """Number of failed steps."""
     changed: int = 0
-    """How many files it changed."""
+    """Number of changed files."""
     report: str = ""
-    """The beginning of its report; `turns[].agents[].report` has all of it."""
+    """Beginning of the report; `turns[].agents[].report` is complete."""
     turn: int = 0
-    """The turn that started it."""
+    """Turn that started it."""
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit that was made."""
+    """A commit made in the session."""
 
     subject: str
-    """The first line of its message."""
+    """First line of the message."""
     hash: str = ""
-    """Its hash, as git printed it."""
+    """Hash, as printed by git."""
     branch: str = ""
-    """Its branch, as git printed it."""
+    """Branch, as printed by git."""
     files: int = 0
-    """Files in it."""
+    """Number of files."""
     added: int = 0
-    """Lines added."""
+    """Added lines."""
     removed: int = 0
-    """Lines removed."""
+    """Removed lines."""
     pushed: bool = False
-    """Whether a push was seen to succeed behind it."""
+    """Whether a later push succeeded."""
     turn: int = 0
-    """The turn that made it."""
+    """Turn that made it."""
 
 
 class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A pull request that was made."""
+    """A pull request created in or linked to the session."""
 
     url: str
-    """Its address."""
+    """URL of the pull request."""
     title: str = ""
-    """Its title."""
+    """Title."""
     turn: int = 0
-    """The turn that made it."""
+    """Turn that created it."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was settled."""
+    """A decision made in the session."""
 
     kind: DecisionKind
-    """`plan`: an approved plan; `answer`: an answer of a person; `refused`; `said` by the agent."""
+    """`plan`: approved plan; `answer`: answer of the user; `refused`: denied call; `said`: stated by the agent."""
     text: str
-    """The decision."""
+    """Text of the decision."""
     about: str = ""
-    """The question answered, or the call refused."""
+    """Question that was answered, or call that was denied."""
     turn: int = 0
-    """The turn of it."""
+    """Turn of the decision."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that failed, and what became of it."""
+    """A failure, and whether it was resolved."""
 
     what: str
-    """What failed: a command, or a call."""
+    """Command or call that failed."""
     said: str = ""
-    """The line of the output that says most."""
+    """Most informative line of the output."""
     times: int = 1
-    """How often it failed."""
+    """Number of failures."""
     solved: bool = False
-    """Whether it was later seen to work."""
+    """Whether a later call succeeded."""
     after: tuple[str, ...] = ()
-    """The files that were changed between the first failure and when it worked."""
+    """Files changed between the first failure and the success."""
     turn: int = 0
-    """The turn in which it failed first."""
+    """Turn of the first failure."""
     until: int = 0
-    """The turn in which it worked."""
+    """Turn of the success."""
 
 
 class OpenItem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is still open."""
+    """An open item."""
 
     kind: OpenItemKind
-    """What sort of thing it is."""
+    """Kind of the item."""
     text: str
-    """The open item."""
+    """Text of the item."""
     about: str = ""
-    """More about it: the state of a todo, the result of the tests."""
+    """Details: the state of a to-do, the result of the tests."""
     of: int = 1
-    """How many of the same kind there are, of files that are in no commit."""
+    """Number of uncommitted files, including those not listed."""
     turn: int = 0
-    """The turn it comes from; 0 where none is known."""
+    """Turn of the item; 0 if unknown."""
 
 
 class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The work in a turn or in a session."""
+    """Work in a turn or in a session."""
 
     tools: dict[str, int] = {}
-    """How often each tool was called, the most frequent first; every sub-agent is `Agent`."""
+    """Number of calls by tool, most frequent first; sub-agents count as `Agent`."""
     files: tuple[ChangedFile, ...] = ()
-    """The files that file tools changed, those with the most lines first."""
+    """Files changed by file tools, most changed lines first."""
     changed: int = 0
-    """How many files were changed in all."""
+    """Total number of changed files."""
     added: int = 0
-    """Lines added to them."""
+    """Added lines."""
     removed: int = 0
-    """Lines removed from them."""
+    """Removed lines."""
     snapshot_files: tuple[str, ...] = ()
-    """Files that only the client's backups show as changed: no file tool changed them."""
+    """Files that only Claude Code's backups show as changed, not file tools."""
     commands: tuple[CommandRun, ...] = ()
-    """Those that did something; tests, commits and mere looks are not among them."""
+    """Commands that change something, without tests and commits."""
     looks: int = 0
-    """How many commands only looked at something."""
+    """Number of read-only commands."""
     tests: tuple[TestRun, ...] = ()
     """Commands that run tests."""
     helpers: tuple[SubagentSummary, ...] = ()
-    """The sub-agents in short; `turns[].agents` has everything about them."""
+    """Summaries of sub-agents; `turns[].agents` is complete."""
     commits: tuple[Commit, ...] = ()
-    """The commits that were made."""
+    """Commits made in the session."""
     pulls: tuple[PullRequest, ...] = ()
-    """The pull requests that were made."""
+    """Pull requests created in or linked to the session."""
     decisions: tuple[Decision, ...] = ()
-    """The decision."""
+    """Decisions."""
     troubles: tuple[Failure, ...] = ()
-    """What failed, and how that ended."""
+    """Failures, and whether they were resolved."""
     slips: int = 0
-    """Number of calls that failed for a trivial reason: a file not read before, no match."""
+    """Number of minor failures, such as a file not read before or no match."""
 
 
 class BriefTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn: the prompt, the work and the answer."""
+    """A turn: the prompt, the work and the answer."""
 
     number: int
-    """Its number in the session, from 1."""
+    """Number in the session, from 1."""
     uuid: str = ""
-    """The id of the record that asks."""
+    """ID of the prompt record."""
     origin: str = ""
-    """Who asked: `human`, `command`, `shell`, `notification`, `teammate`, `agent`, `fork`, `other`."""
+    """Origin of the prompt: `human`, `command`, `shell`, `notification`, `teammate`, `agent`, `fork`, `other`."""
     text: str = ""
-    """The prompt."""
+    """Text of the prompt."""
     images: int = 0
-    """Pictures and documents in the prompt."""
+    """Number of images and documents in the prompt."""
     meanwhile: tuple[str, ...] = ()
-    """Messages sent while the agent was working."""
+    """Prompts queued while the agent was working."""
     answer: str = ""
-    """The texts after the last call; `texts` has all of them."""
+    """Texts after the last call; `texts` contains all texts."""
     started: Timestamp | None = None
-    """When it began."""
+    """Start time."""
     seconds: float | None = None
-    """How long it took."""
+    """Duration in seconds."""
     interrupted: bool = False
-    """Whether it was interrupted."""
+    """Whether the turn was interrupted."""
     compacted: bool = False
-    """Whether the conversation was summed up right before it."""
+    """Whether the conversation was compacted immediately before the turn."""
     idle: bool = False
-    """Whether nothing came of it: a command of the client itself."""
+    """Whether the turn had no effect: a command of Claude Code itself."""
     texts: tuple[AssistantText, ...] = ()
-    """Every text of the model in order, the answer included."""
+    """Texts of the model in order, including the answer."""
     calls: tuple[ToolCall, ...] = ()
-    """Every tool call in order; those of sub-agents are with the sub-agent."""
+    """Tool calls in order, without calls of sub-agents."""
     agents: tuple[Subagent, ...] = ()
-    """The sub-agents that were started in it, each before those it started itself."""
+    """Sub-agents started in the turn, each before its nested sub-agents."""
     backups: tuple[FileBackup, ...] = ()
-    """The files that got a new backup version in it."""
+    """Files with a new backup in the turn."""
     compactions: tuple[ContextCompaction, ...] = ()
-    """How the context was made smaller: a full compaction right before it, others during it."""
+    """Reductions of the context: a full compaction immediately before the turn, others during it."""
     queue: tuple[QueueOperation, ...] = ()
-    """What entered and left the queue during it."""
+    """Queue operations during the turn."""
     work: WorkSummary = WorkSummary()
-    """A summary of its work."""
+    """Summary of the work in the turn."""
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """One session in brief."""
+    """Brief of a session."""
 
     id: str
-    """The session's id."""
+    """Session ID."""
     title: str = ""
-    """Its title, or its first prompt."""
+    """Title, or the first prompt."""
     project: str = ""
-    """The folder it began in."""
+    """Project directory."""
     branch: str = ""
-    """The git branch it was last on."""
+    """Last git branch."""
     models: tuple[str, ...] = ()
-    """The models that answered."""
+    """Models of the responses."""
     started: Timestamp | None = None
-    """When its first record was written."""
+    """Time of the first record."""
     ended: Timestamp | None = None
-    """When its last record was written."""
+    """Time of the last record."""
     seconds: float = 0.0
-    """How long its turns took."""
+    """Working time of the turns in seconds."""
     standing: StatusName = "finished"
-    """Its status."""
+    """Status."""
     reason: str = ""
-    """Why that is its status."""
+    """Reason for the status."""
     turns: tuple[BriefTurn, ...] = ()
-    """The turns, oldest first."""
+    """Turns, oldest first."""
     elsewhere: int = 0
-    """Number of turns left out: outside the requested time, or copies."""
+    """Number of turns omitted because they are outside the requested time or copies."""
     work: WorkSummary = WorkSummary()
-    """A summary of the work in the turns."""
+    """Summary of the work in the turns."""
     open: tuple[OpenItem, ...] = ()
     """Open items at the end of the session."""
     gaps: int = 0
-    """How many stretches of the file could not be read."""
+    """Number of unreadable sections in the file."""
     omitted: dict[str, int] = {}
-    """The number of items of each kind left out to fit a budget."""
+    """Number of items omitted to fit a budget, by kind."""
 
 
 class BriefDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `steno brief --json` writes."""
+    """Output of `steno brief --json`."""
 
     schema_version: int = SCHEMA_VERSION
-    """The version of this schema. Fields may be added without a new version."""
+    """Version of this schema. Fields may be added without a new version."""
     notice: str = ""
-    """Says that the texts below are quoted from sessions."""
+    """States that the texts are quoted from sessions."""
     briefs: tuple[Brief, ...] = ()
-    """The sessions, newest first."""
+    """Briefs, newest first."""
     sessions_left_out: int = 0
-    """How many more sessions matched."""
+    """Number of further matching sessions."""

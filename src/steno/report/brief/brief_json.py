@@ -1,6 +1,6 @@
-"""A brief as values for JSON, with control characters made visible.
+"""A brief as JSON values, with control characters made visible.
 
-The form is that of `BriefDocument`; its schema is `docs/reference/brief.schema.json`.
+The form is `BriefDocument`; its schema is `docs/reference/brief.schema.json`.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from steno.sanitize.terminal import clean
 
 MIN_JSON_BUDGET: Final = 150
 _TIME_FIELDS: Final = frozenset(("started", "ended", "time"))
-"""Fields of structs that hold a time."""
+"""Struct fields that contain a time."""
 _MAX_INTEGER_BITS: Final = 64
-"""Integers of a parameter that are longer become text: few readers of JSON keep them."""
+"""Longer integers become text, as few JSON readers preserve them."""
 
 
 def as_json(
@@ -30,13 +30,12 @@ def as_json(
     unread_sessions: int = 0,
     full: bool = False,
 ) -> dict[str, Any]:
-    """Return one or several briefs, newest first, as values for JSON; see `as_markdown`.
+    """Return one or several briefs, newest first, as JSON values; see `as_markdown`.
 
-    The budget holds for the value as `encoded` writes it. `full` leaves the parameters of calls as
-    long as the briefs have them.
+    The budget applies to the value as encoded by `encode_brief`. `full` keeps call parameters of any length.
 
     Raises:
-        BadRequest: the budget is too small for anything.
+        BadRequest: The budget is too small.
     """
     briefs = [brief] if isinstance(brief, Brief) else list(brief)
     if redact:
@@ -57,7 +56,7 @@ def as_json(
 
 
 def encode_brief(value: dict[str, Any]) -> bytes:
-    """Return the value as it is written."""
+    """Encode the JSON of a brief."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 

@@ -1,7 +1,7 @@
 """A brief as Markdown, for a new conversation, a CLAUDE.md or a pull request.
 
-Text written by steno is plain; all text from a session is in a code span or a fenced block, and the
-first lines say so.
+Text written by steno is plain; all text from a session is in a code span or a fenced block, as stated in the
+introduction.
 """
 
 import json
@@ -39,10 +39,10 @@ from steno.sanitize.markdown import QUOTE_NOTICE, code_span, estimate_tokens, fe
 STATE_TEXTS: Final = {
     "ok": "ok",
     "failed": "failed",
-    "denied": "not allowed",
+    "denied": "denied",
     "open": "no result",
     "interrupted": "interrupted",
-    "unknown": "not known",
+    "unknown": "unknown",
 }
 _MAX_INLINE_LENGTH: Final = 200
 _MAX_NAME_LENGTH: Final = 80
@@ -52,30 +52,30 @@ _MAX_LISTED_IDS: Final = 5
 _CHANGE_TEXTS: Final = {
     "in_turn": "",
     "before_turn": "changed before this turn",
-    "earlier": "changed before the session began",
+    "earlier": "changed before the session started",
 }
 _OPERATION_TEXTS: Final = {
     "enqueue": "added",
-    "dequeue": "taken",
+    "dequeue": "dequeued",
     "remove": "removed",
-    "popAll": "emptied",
+    "popAll": "cleared",
     "complete": "completed",
 }
 
 
 class TextLimits(msgspec.Struct, frozen=True):
-    """How long texts of a session may be in Markdown."""
+    """Maximum lengths of session texts in Markdown."""
 
     text: int
-    """Characters of a prompt, a text, an answer."""
+    """Maximum characters of a prompt, text or answer."""
     value: int
-    """Characters of a parameter of a call."""
+    """Maximum characters of a call parameter."""
     blocks: bool = False
-    """Whether long parameters become fenced blocks instead of code spans."""
+    """Whether long parameters are fenced blocks instead of code spans."""
 
 
 def quote_text(text: str, longest: int) -> str:
-    """Return a text behind a colon: on the same line where it is short."""
+    """Return a quoted text to follow a colon: on the same line if it is short."""
     is_short = len(text) <= _MAX_INLINE_LENGTH and "\n" not in text
     return f" {code_span(text, _MAX_INLINE_LENGTH)}" if is_short else f"\n\n{fenced_block(text, longest)}"
 
@@ -86,11 +86,11 @@ def content_before(turn: BriefTurn, limits: TextLimits) -> Iterator[str]:
 
 
 def content_after(turn: BriefTurn, limits: TextLimits) -> Iterator[str]:
-    """Yield sub-agents, backups and the queue of a turn."""
+    """Yield the sub-agents, backups and queue operations of a turn."""
     for agent in turn.agents:
         yield from _agent_section(agent, limits)
     if turn.backups:
-        yield f"Files backed up by the client: {'; '.join(map(_backup_text, turn.backups))}."
+        yield f"Files backed up by Claude Code: {'; '.join(map(_backup_text, turn.backups))}."
     if turn.queue:
         yield f"Queue: {'; '.join(_queue_text(operation, limits) for operation in turn.queue)}."
 
@@ -101,8 +101,8 @@ def conversation(
     limits: TextLimits,
     compactions: Iterable[ContextCompaction] = (),
 ) -> Iterator[str]:
-    """Yield texts, calls and compactions in order; calls behind one another are one list."""
-    # What stands before a text or a call has the same position, and comes first.
+    """Yield texts, calls and compactions in order; consecutive calls form one list."""
+    # A compaction has the same order as the text or call after it, and comes first.
     rows: list[AssistantText | ToolCall | ContextCompaction] = [*compactions, *texts, *calls]
     call_items: list[str] = []
     for row in sorted(rows, key=lambda entry: entry.order):
@@ -115,7 +115,7 @@ def conversation(
         if isinstance(row, ContextCompaction):
             yield _compaction_text(row, limits)
             continue
-        label = "Said by the client" if row.synthetic else "Said"
+        label = "Text by Claude Code" if row.synthetic else "Text"
         yield f"{label}:{quote_text(row.text, limits.text)}"
     if call_items:
         yield "\n".join(call_items)
@@ -135,7 +135,7 @@ def _call_item(call: ToolCall, limits: TextLimits) -> str:
 
 
 def _parameter_text(call: ToolCall, name: str, value: Any, limits: TextLimits) -> tuple[str, bool]:
-    """Return a parameter, and whether it is a block of its own."""
+    """Return a parameter, and whether it is a block."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     size = call.cut.get(name, len(text))
     label = code_span(name, _MAX_NAME_LENGTH) or "parameter"
@@ -157,21 +157,21 @@ def _agent_section(agent: Subagent, limits: TextLimits) -> Iterator[str]:
         humanize.count(len(agent.calls), "call") if agent.calls else "",
         humanize.count(agent.updates, "progress record") if agent.updates else "",
         f"started by sub-agent {code_span(agent.parent_id, _MAX_NAME_LENGTH)}" if agent.parent_id else "",
-        "" if agent.source != "result" else "no records of its own",
+        "" if agent.source != "result" else "no records",
     ]
     title = " ".join(
         part for part in (code_span(agent.kind, _MAX_NAME_LENGTH), code_span(agent.task, _MAX_INLINE_LENGTH)) if part
     )
-    yield f"Sub-agent {title or '(no name)'} ({', '.join(fact for fact in facts if fact)})."
+    yield f"Sub-agent {title or '(unnamed)'} ({', '.join(fact for fact in facts if fact)})."
     if agent.prompt:
-        yield f"Its prompt:{quote_text(agent.prompt, limits.text)}"
+        yield f"Sub-agent prompt:{quote_text(agent.prompt, limits.text)}"
     texts = (text for text in agent.texts if not agent.report or text.text.strip() != agent.report)
     yield from conversation(texts, agent.calls, limits)
     if agent.report:
-        yield f"Its report:{quote_text(agent.report, limits.text)}"
+        yield f"Sub-agent report:{quote_text(agent.report, limits.text)}"
 
 
-# What the client did
+# Compactions, backups and the queue
 
 
 def _compaction_text(compaction: ContextCompaction, limits: TextLimits) -> str:
@@ -187,12 +187,12 @@ def _compaction_text(compaction: ContextCompaction, limits: TextLimits) -> str:
     ids = [code_span(name, _MAX_NAME_LENGTH) for name in compaction.compacted_tool_ids]
     shown_ids = ids if limits.blocks else ids[:_MAX_LISTED_IDS]
     remainder = f" and {len(ids) - len(shown_ids):,} more" if len(ids) > len(shown_ids) else ""
-    kind = "Context compacted" if compaction.kind == "full" else "Old results removed from the context"
+    kind = "Context compacted" if compaction.kind == "full" else "Old tool results removed from the context"
     trigger_text = f" ({code_span(compaction.trigger, _MAX_NAME_LENGTH)})" if compaction.trigger else ""
     facts_text = ", ".join(fact for fact in facts if fact)
     line = f"{kind}{trigger_text}{': ' if facts_text else ''}{facts_text}."
     line += f" Results of {', '.join(shown_ids)}{remainder}." if shown_ids else ""
-    return line + (f" Its summary:{quote_text(compaction.summary, limits.text)}" if compaction.summary else "")
+    return line + (f" Summary:{quote_text(compaction.summary, limits.text)}" if compaction.summary else "")
 
 
 def _backup_text(backup: FileBackup) -> str:
@@ -201,7 +201,7 @@ def _backup_text(backup: FileBackup) -> str:
         "" if backup.existed else "new file",
         _CHANGE_TEXTS[backup.change],
         f"{backup.size:,} characters" if backup.size is not None else "",
-        "" if backup.by_call or backup.change == "earlier" else "no call changed it",
+        "" if backup.by_call or backup.change == "earlier" else "not changed by a tool call",
     ]
     facts_text = ", ".join(fact for fact in facts if fact)
     return code_span(backup.path, _MAX_BACKUP_PATH_LENGTH) + (f" ({facts_text})" if facts_text else "")
@@ -216,7 +216,7 @@ def _queue_text(operation: QueueOperation, limits: TextLimits) -> str:
 
 
 MIN_MARKDOWN_BUDGET: Final = 100
-"""The smallest budget that leaves room for anything."""
+"""Minimum budget in tokens."""
 _MAX_SPAN_LENGTH: Final = 240
 _MAX_COMMAND_LENGTH: Final = 140
 _MAX_PATH_LENGTH: Final = 120
@@ -231,37 +231,37 @@ _MAX_ROWS: Final = 40
 _MAX_LISTED_COMMANDS: Final = 12
 _HEADINGS: Final = re.compile(r"^#+ .*$", re.MULTILINE)
 _OMITTED_NOUNS: Final = {
-    "open": ("open end", "open ends"),
+    "open": ("open item", "open items"),
     "turns": ("turn", "turns"),
     "answers": ("answer", "answers"),
-    "meanwhile": ("prompt sent meanwhile", "prompts sent meanwhile"),
+    "meanwhile": ("queued prompt", "queued prompts"),
     "commits": ("commit", "commits"),
     "pulls": ("pull request", "pull requests"),
     "files": ("file", "files"),
-    "snapshot_files": ("file known from backups", "files known from backups"),
+    "snapshot_files": ("file known only from backups", "files known only from backups"),
     "tests": ("test command", "test commands"),
     "helpers": ("sub-agent summary", "sub-agent summaries"),
     "decisions": ("decision", "decisions"),
     "troubles": ("failure", "failures"),
     "commands": ("command", "commands"),
     "tools": ("tool count", "tool counts"),
-    "looks": ("command that only looked", "commands that only looked"),
-    "slips": ("smaller failure", "smaller failures"),
-    "turn_work": ("list of work in a turn", "lists of work in turns"),
-    "texts": ("text", "texts"),
-    "calls": ("call", "calls"),
+    "looks": ("read-only command", "read-only commands"),
+    "slips": ("minor failure", "minor failures"),
+    "turn_work": ("turn summary", "turn summaries"),
+    "texts": ("assistant text", "assistant texts"),
+    "calls": ("tool call", "tool calls"),
     "agents": ("sub-agent", "sub-agents"),
-    "agent_texts": ("text of sub-agents", "texts of sub-agents"),
-    "agent_calls": ("call of sub-agents", "calls of sub-agents"),
+    "agent_texts": ("sub-agent text", "sub-agent texts"),
+    "agent_calls": ("sub-agent call", "sub-agent calls"),
     "backups": ("file backup", "file backups"),
     "compactions": ("compaction", "compactions"),
     "queue": ("queue operation", "queue operations"),
 }
 _NOTIFICATION_ORIGINS: Final = frozenset(("notification", "teammate", "other"))
-"""Origins of turns that nobody asked for."""
+"""Origins of turns without a prompt by a user."""
 _STATUS_TEXTS: Final = {
-    "running": "still at work",
-    "waiting": "waiting for the user",
+    "running": "running",
+    "waiting": "waiting for input",
     "finished": "finished",
     "interrupted": "interrupted",
     "failed": "failed",
@@ -278,12 +278,12 @@ def as_markdown(
 ) -> str:
     """Return one or several briefs, newest first, as Markdown.
 
-    `budget` is the most tokens it may take by `tokens_in`; without one every text and call is
-    there. `redact` masks what looks like a secret; `further` is how many more sessions there are
-    that nobody looked at; `full` writes parameters of calls as long as the briefs have them.
+    `budget` is the maximum number of tokens as counted by `estimate_tokens`; without it every text and call is
+    included. `redact` masks likely secrets; `unread_sessions` is the number of further sessions that were not read;
+    `full` writes call parameters in full.
 
     Raises:
-        BadRequest: the budget is too small for anything.
+        BadRequest: The budget is too small.
     """
     briefs = [brief] if isinstance(brief, Brief) else list(brief)
     if redact:
@@ -314,7 +314,7 @@ def _document(briefs: list[Brief], unread_sessions: int, total: int, limits: Tex
         parts.insert(1, QUOTE_NOTICE)
     missing = unread_sessions + total - len(briefs)
     if missing:
-        parts.append(f"{humanize.count(missing, 'more session')} left out.")
+        parts.append(f"{humanize.count(missing, 'more session')} omitted.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -323,10 +323,10 @@ def _session_section(brief: Brief, level: str, limits: TextLimits) -> Iterator[s
     yield f"{level} {title}" if level == "##" else f"{level} Brief: {title}"
     yield _session_facts(brief)
     sections = (
-        ("Left open", _open_section(brief.open)),
-        ("Done", _work_section(brief.work)),
-        ("Decided", _decisions_section(brief.work.decisions, limits)),
-        ("Went wrong", _failures_section(brief.work)),
+        ("Open items", _open_section(brief.open)),
+        ("Work", _work_section(brief.work)),
+        ("Decisions", _decisions_section(brief.work.decisions, limits)),
+        ("Failures", _failures_section(brief.work)),
     )
     for name, lines in sections:
         body = list(lines)
@@ -338,7 +338,7 @@ def _session_section(brief: Brief, level: str, limits: TextLimits) -> Iterator[s
         yield f"{level}# Turns"
     for turn in brief.turns:
         if turn.idle:
-            # Nothing came of it, but what was left out of the context is told.
+            # An idle turn is omitted, except for its compactions.
             yield from conversation((), (), limits, turn.compactions)
             continue
         is_only_turn = len(turns) == 1 and not brief.elsewhere
@@ -347,7 +347,7 @@ def _session_section(brief: Brief, level: str, limits: TextLimits) -> Iterator[s
         omitted_text = ", ".join(
             humanize.count(number, *_OMITTED_NOUNS[name]) for name, number in brief.omitted.items()
         )
-        yield f"Left out of this session to fit the budget: {omitted_text}."
+        yield f"Omitted from this session to fit the budget: {omitted_text}."
 
 
 def _session_facts(brief: Brief) -> str:
@@ -362,7 +362,7 @@ def _session_facts(brief: Brief) -> str:
         + (f", {humanize.duration(brief.seconds)} of work" if brief.seconds else ""),
         ", ".join(code_span(humanize.model_name(model), 40) for model in brief.models[:3]),
         _STATUS_TEXTS[brief.standing],
-        f"{humanize.count(brief.gaps, 'damaged stretch', 'damaged stretches')} in the file" if brief.gaps else "",
+        f"{humanize.count(brief.gaps, 'damaged section')} in the file" if brief.gaps else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 
@@ -381,7 +381,7 @@ def _minute_text(seconds: float | None) -> str:
 
 
 def _list_items(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the first lines of a list, and how many more there are."""
+    """Yield the first lines of a list, and the number of further lines."""
     rows = list(lines)
     yield from (f"- {row}" for row in rows[:_MAX_ROWS])
     if len(rows) > _MAX_ROWS:
@@ -394,7 +394,7 @@ def _joined_names(names: Sequence[str], total: int) -> str:
     return ", ".join(shown_names) + remainder
 
 
-# What is open
+# Open items
 
 
 def _open_section(open_items: Sequence[OpenItem]) -> Iterator[str]:
@@ -403,7 +403,7 @@ def _open_section(open_items: Sequence[OpenItem]) -> Iterator[str]:
         if kind == "uncommitted":
             paths = [code_span(item.text, _MAX_PATH_LENGTH) for item in items]
             count_text = humanize.count(items[0].of, "file")
-            yield f"- {count_text} changed, in no commit of this session: {_joined_names(paths, items[0].of)}"
+            yield f"- {count_text} changed but not committed in this session: {_joined_names(paths, items[0].of)}"
         else:
             yield from _list_items(_open_item(each) for each in items)
 
@@ -413,20 +413,20 @@ def _open_item(item: OpenItem) -> str:
     about = code_span(item.about, _MAX_SPAN_LENGTH)
     match item.kind:
         case "interrupted":
-            return f"The last turn was cut off: {text}"
+            return f"Last turn interrupted: {text}"
         case "question":
-            return f"Asked, and not answered: {text}"
+            return f"Unanswered question: {text}"
         case "todo":
-            return f"To do{' (begun)' if item.about == 'in_progress' else ''}: {text}"
+            return f"To-do{' (in progress)' if item.about == 'in_progress' else ''}: {text}"
         case "tests":
-            return f"The last tests failed: {text} ({about})"
+            return f"Last tests failed: {text} ({about})"
         case "running":
-            return f"A sub-agent never reported: {text}"
+            return f"Sub-agent without a report: {text}"
         case _:
-            return f"Failed, and not seen to work since: {text}" + (f", {about}" if about else "")
+            return f"Unresolved failure: {text}" + (f", {about}" if about else "")
 
 
-# What was done
+# Work
 
 
 def _work_section(work: WorkSummary) -> Iterator[str]:
@@ -438,14 +438,14 @@ def _work_section(work: WorkSummary) -> Iterator[str]:
         paths = [code_span(path, _MAX_PATH_LENGTH) for path in work.snapshot_files[:_MAX_LISTED_FILES]]
         number = len(work.snapshot_files)
         more = "more file" if work.files else "file"
-        snapshot_text = humanize.count(number, more) + " changed, known from the client's backups alone"
+        snapshot_text = humanize.count(number, more) + " changed, known only from backups"
         yield f"- {snapshot_text}: {_joined_names(paths, number)}"
     yield from _list_items(f"Tests: {_tests_text(test_run)}" for test_run in work.tests[-_MAX_ROWS:])
     yield from _list_items(map(_subagent_text, work.helpers))
     if work.commands:
         yield f"- Ran {_commands_text(work.commands, _MAX_LISTED_COMMANDS)}"
     if work.tools:
-        yield f"- Calls: {_tools_text(work)}"
+        yield f"- Tool calls: {_tools_text(work)}"
 
 
 def _commit_text(commit: Commit) -> str:
@@ -476,7 +476,7 @@ def _tests_text(test_run: TestRun) -> str:
         if number or (number == 0 and name == "passed" and test_run.ok)
     ]
     result = ", ".join(numbers) or ("passed" if test_run.ok else "failed")
-    runs = f"; {test_run.times:,} runs, {test_run.bad:,} of them failed" if test_run.times > 1 else ""
+    runs = f"; {test_run.times:,} runs, {test_run.bad:,} failed" if test_run.times > 1 else ""
     return f"{code_span(test_run.command, _MAX_COMMAND_LENGTH)} → {result}{runs if test_run.bad else ''}"
 
 
@@ -490,23 +490,23 @@ def _subagent_text(subagent: SubagentSummary) -> str:
 
 
 def _commands_text(commands: Sequence[CommandRun], max_commands: int) -> str:
-    # The last are shown: they are nearer to how things stand.
+    # Show the last commands: they are closest to the current state.
     command_texts = ", ".join(
         code_span(command.command, _MAX_COMMAND_LENGTH)
         + ("" if command.state == "ok" else f" ({code_span(command.outcome, 80) or STATE_TEXTS[command.state]})")
         for command in commands[-max_commands:]
     )
-    prefix = f"{len(commands) - max_commands:,} commands, at last " if len(commands) > max_commands else ""
+    prefix = f"{len(commands) - max_commands:,} earlier commands, then " if len(commands) > max_commands else ""
     return prefix + command_texts
 
 
 def _tools_text(work: WorkSummary) -> str:
     counts = ", ".join(f"{code_span(name, 60)} {number:,}" for name, number in work.tools.items())
-    read_only_text = f"; {humanize.count(work.looks, 'command')} only looked" if work.looks else ""
+    read_only_text = f"; {humanize.count(work.looks, 'read-only command')}" if work.looks else ""
     return counts + read_only_text
 
 
-# What was decided, and what went wrong
+# Decisions and failures
 
 
 def _decisions_section(decisions: Iterable[Decision], limits: TextLimits) -> Iterator[str]:
@@ -515,20 +515,20 @@ def _decisions_section(decisions: Iterable[Decision], limits: TextLimits) -> Ite
             case "plan":
                 yield f"- Plan approved in turn {decision.turn}:\n\n{fenced_block(decision.text, max(_MAX_PLAN_LENGTH, limits.text))}\n"
             case "answer":
-                yield f"- {code_span(decision.about, _MAX_SPAN_LENGTH)} was answered {code_span(decision.text, _MAX_SPAN_LENGTH)}"
+                yield f"- Question {code_span(decision.about, _MAX_SPAN_LENGTH)} answered with {code_span(decision.text, _MAX_SPAN_LENGTH)}"
             case "refused":
                 instruction = code_span(decision.text, _MAX_SPAN_LENGTH)
-                yield f"- Not allowed: {code_span(decision.about, _MAX_COMMAND_LENGTH)}" + (
-                    f"; said instead {instruction}" if instruction else ""
+                yield f"- Denied: {code_span(decision.about, _MAX_COMMAND_LENGTH)}" + (
+                    f"; instruction: {instruction}" if instruction else ""
                 )
             case _:
-                yield f"- Said in turn {decision.turn}: {code_span(decision.text, _MAX_TEXT_LENGTH)}"
+                yield f"- Stated in turn {decision.turn}: {code_span(decision.text, _MAX_TEXT_LENGTH)}"
 
 
 def _failures_section(work: WorkSummary) -> Iterator[str]:
     yield from _list_items(map(_failure_text, work.troubles))
     if work.slips and work.troubles:
-        yield f"- {humanize.count(work.slips, 'smaller call')} failed too: no match, a file not read before."
+        yield f"- {humanize.count(work.slips, 'minor failure')}, such as no match or a file not read before."
 
 
 def _failure_text(failure: Failure) -> str:
@@ -538,49 +538,49 @@ def _failure_text(failure: Failure) -> str:
         f": {error_text}" if error_text else ""
     )
     if not failure.solved:
-        return f"{subject}. Not seen to work since."
+        return f"{subject}. Unresolved."
     turn_text = f" in turn {failure.until}" if failure.until != failure.turn else ""
     changed_files = ", ".join(code_span(path, _MAX_PATH_LENGTH) for path in failure.after)
-    return f"{subject}. Worked{turn_text or ' later'}" + (
+    return f"{subject}. Resolved{turn_text or ' later'}" + (
         f" after changes to {changed_files}." if changed_files else "."
     )
 
 
-# Turn by turn
+# Turns
 
 
 def _turn_section(turn: BriefTurn, level: str, limits: TextLimits, *, is_only_turn: bool) -> Iterator[str]:
-    """Yield a turn; what the only one did was told already."""
+    """Yield a turn; the work of the only turn is already in the session's section."""
     started = (clock.iso_time(turn.started) or "")[11:16]
     facts = [
         f"Turn {turn.number}",
         f"{started} UTC" if started else "",
         humanize.duration(turn.seconds),
         "interrupted" if turn.interrupted else "",
-        "behind a compaction" if turn.compacted else "",
+        "after a compaction" if turn.compacted else "",
         "" if turn.origin in ("human", "") else f"by {turn.origin}",
     ]
     yield f"{level} {' · '.join(mark for mark in facts if mark)}"
     yield from content_before(turn, limits)
     if turn.text:
-        pictures = f" (and {humanize.count(turn.images, 'picture')})" if turn.images else ""
-        label = "Told" if turn.origin in _NOTIFICATION_ORIGINS else "Asked"
+        pictures = f" (and {humanize.count(turn.images, 'image')})" if turn.images else ""
+        label = "Notification" if turn.origin in _NOTIFICATION_ORIGINS else "Prompt"
         yield f"{label}{pictures}:{quote_text(turn.text, limits.text)}"
     for message in turn.meanwhile:
-        yield f"Said meanwhile:{quote_text(message, limits.text)}"
+        yield f"Queued prompt:{quote_text(message, limits.text)}"
     work_texts = list(_turn_work(turn.work))
     if work_texts and not is_only_turn:
-        yield f"Did: {'; '.join(work_texts)}."
+        yield f"Work: {'; '.join(work_texts)}."
     texts = [text for text in turn.texts if not text.final]
     compactions_inside = [item for item in turn.compactions if item.order >= 0]
     yield from conversation(texts, turn.calls, limits, compactions_inside)
     yield from content_after(turn, limits)
     if turn.answer:
-        yield f"Answered:{quote_text(turn.answer, limits.text)}"
+        yield f"Answer:{quote_text(turn.answer, limits.text)}"
 
 
 def _turn_work(work: WorkSummary) -> Iterator[str]:
-    """Yield what was done in a turn, shorter than for a session."""
+    """Yield the work of a turn, shorter than for a session."""
     if work.tools:
         yield _tools_text(work)
     if work.files:
@@ -591,4 +591,4 @@ def _turn_work(work: WorkSummary) -> Iterator[str]:
         yield f"ran {_commands_text(work.commands, 4)}"
     failed = sum(not each.solved for each in work.troubles)
     if failed:
-        yield f"{humanize.count(failed, 'failure')} not solved"
+        yield f"{humanize.count(failed, 'unresolved failure')}"

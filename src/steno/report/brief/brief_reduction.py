@@ -1,9 +1,9 @@
 """Cuts long tool inputs, masks secrets, and fits a brief into a token budget.
 
-To fit a budget, a brief is split into parts with a rank: an open item ranks higher than a commit, a
+To fit a budget, a brief is split into ranked parts: an open item ranks higher than a commit, a
 commit higher than the files, the newest turn higher than the others, the newest session higher than
 those before it. The highest-ranked parts that fit together are kept. The written form is measured,
-so a budget is never exceeded.
+so the budget is never exceeded.
 
 >>> shorten_input({"file_path": "a.py", "content": "x" * 30}, 10)
 ({'file_path': 'a.py', 'content': 'xxxxxxxxxx'}, {'content': 30})
@@ -22,14 +22,14 @@ from steno.sanitize.display_masking import hide_known_secrets, hide_secrets
 from steno.sanitize.markdown import shorten_text
 
 SHOWN_INPUT_LENGTH: Final = 2_000
-"""Characters of a parameter that are shown."""
+"""Maximum characters shown of a parameter."""
 KEPT_INPUT_LENGTH: Final = 8_192
-"""Characters that are kept until secrets are masked: one at the cut must not lose its end."""
+"""Maximum characters kept of a parameter until secrets are masked, so that a secret is not cut."""
 _MAX_DEPTH: Final = 20
 
 
 def shorten_input(value: dict[str, Any], longest: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return parameters with long values cut, and the whole sizes of those that were cut."""
+    """Return parameters with long values cut, and the full lengths of those that were cut."""
     shortened: dict[str, Any] = {}
     cut: dict[str, int] = {}
     for name, parameter in value.items():
@@ -44,7 +44,7 @@ def shorten_input(value: dict[str, Any], longest: int) -> tuple[dict[str, Any], 
 
 
 def _long_text(value: Any, longest: int) -> str | None:
-    """Return a value as text where it has to be: a long text, a long or a deep structure."""
+    """Return a value as text if it is too long or too deeply nested; otherwise None."""
     if isinstance(value, str):
         return value if len(value) > longest else None
     if not isinstance(value, dict | list):
@@ -54,7 +54,7 @@ def _long_text(value: Any, longest: int) -> str | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether lists and objects nest deeper than whoever writes them out should follow."""
+    """Return whether lists and objects are nested too deeply."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH):
         level = [inner for parent in level for inner in _children(parent)]
@@ -70,7 +70,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def shorten_inputs(brief: Brief, longest: int = SHOWN_INPUT_LENGTH) -> Brief:
-    """Return a brief in which long parameters of calls are cut."""
+    """Return a brief with the parameters of calls shortened."""
     turns = tuple(
         msgspec.structs.replace(
             turn,
@@ -85,7 +85,7 @@ def shorten_inputs(brief: Brief, longest: int = SHOWN_INPUT_LENGTH) -> Brief:
 
 
 def shorten_calls(calls: Iterable[ToolCall], longest: int) -> tuple[ToolCall, ...]:
-    """Return calls in which long parameters are cut."""
+    """Return calls with their parameters shortened."""
     return tuple(_shorten_call(call, longest) for call in calls)
 
 
@@ -93,25 +93,25 @@ def _shorten_call(call: ToolCall, longest: int) -> ToolCall:
     tool_input, cut = shorten_input(call.input, longest)
     if not cut:
         return call
-    # Of what was cut before, the whole size is known already.
+    # The full length of a value that was cut before is in `call.cut`.
     return msgspec.structs.replace(call, input=tool_input, cut={**cut, **call.cut})
 
 
 _UNMASKED_FIELDS: Final = frozenset(("hash", "state", "standing", "origin"))
-"""Fields that hold no words of a session, or names that would only be taken for a secret."""
+"""Fields without text from a session, and fields whose values resemble secrets."""
 _ID_FIELDS: Final = frozenset(("id", "uuid", "agent_id", "call_id", "parent_id", "compacted_tool_ids"))
-"""Fields that hold ids, long enough to be taken for a secret."""
+"""Fields with IDs, which resemble secrets."""
 _ID_PATTERN: Final = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_\w{1,40}|a?[0-9a-f]{1,32}", re.ASCII | re.IGNORECASE
 )
-"""What ids look like; anything else in their place is masked as text."""
+"""Pattern of IDs; other values in these fields are masked as text."""
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 def mask_brief(brief: Brief) -> Brief:
-    """Return a brief in which everything that is a secret, or looks like one, is masked.
+    """Return a brief with secrets and texts that resemble secrets masked.
 
-    Homes and addresses stay: whoever is briefed works there.
+    Home directories and addresses are not masked: readers of the brief need them.
     """
     return _mask_struct(brief, lru_cache(maxsize=None)(hide_secrets))
 
@@ -132,12 +132,12 @@ def _mask_struct(value: T, mask: Callable[[str], str]) -> T:
 
 
 def _keep_ids(mask: Callable[[str], str]) -> Callable[[str], str]:
-    """Return what leaves ids as they are, and masks everything else."""
+    """Return a function that keeps IDs and masks other text."""
     return lambda text: text if _ID_PATTERN.fullmatch(text) else mask(text)
 
 
 def _mask_input(tool_input: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
-    """Return the parameters of a call: a name such as `password` says that its value is a secret."""
+    """Mask the parameters of a call; the value of a parameter such as `password` is a secret."""
     text = json.dumps(tool_input, ensure_ascii=False)
     hidden = hide_known_secrets(text)
     masked_input: Any = tool_input if hidden == text else json.loads(hidden)
@@ -160,7 +160,7 @@ def _mask_value(value: Any, mask: Callable[[str], str]) -> Any:
 
 
 _IMPORTANT_COUNT: Final = 12
-"""How many files, and open ends, count as important."""
+"""Number of files and open items that count as important."""
 _MAX_AGE: Final = 3
 _LINE_LENGTH: Final = 160
 _SHORT_LENGTH: Final = 600
@@ -173,15 +173,15 @@ _WORK_RANKS: Final = {
     "snapshot_files": (_IMPORTANT_COUNT, 6, 9),
     "helpers": (_IMPORTANT_COUNT, 8, 10),
 }
-"""How many of what are important, how important these are, and how important the others."""
+"""Number of important items, their rank, and the rank of the others."""
 _WORK_LISTS: Final = (
     *("commits", "pulls", "files", "snapshot_files", "tests", "helpers", "decisions", "troubles"),
     "commands",
 )
 _PARAMETER_LENGTH: Final = 160
-"""Characters of a parameter of a call."""
+"""Maximum characters of a call parameter."""
 _FULL_AGENT_LIMIT: Final = _LONG_LENGTH + 1
-"""The limit at which the texts and calls of a sub-agent are kept too."""
+"""Limit from which the texts and calls of a sub-agent are included."""
 _TURN_RANKS: Final[dict[str, tuple[tuple[int, int, int], ...]]] = {
     "texts": ((8, 11, 2 * _LINE_LENGTH), (11, 13, _LONG_LENGTH)),
     "calls": ((11, 13, 0),),
@@ -190,28 +190,28 @@ _TURN_RANKS: Final[dict[str, tuple[tuple[int, int, int], ...]]] = {
     "compactions": ((9, 9, 2 * _LINE_LENGTH), (12, 13, _LONG_LENGTH)),
     "queue": ((12, 14, 0),),
 }
-"""Of what a turn holds: how important it is in the last turn and in others, at which limit."""
+"""Content of a turn: rank in the last turn, rank in other turns, and text limit."""
 _TURN_SHIFT: Final = 20
 _PARTS_PER_TOKEN: Final = 8
-"""How many grains may take a token together: some have nothing to say, such as no answer."""
+"""Maximum parts per token: some parts take no space, for example a missing answer."""
 _EXTRA_TOKENS: Final = 64
 
 
 class _BriefPart(msgspec.Struct, frozen=True, order=True):
-    """A part of a brief that is kept or left out as a whole; lower comes first."""
+    """A part of a brief that is kept or omitted as a whole; lower ranks come first."""
 
     rank: int
     session: int
     kind: str
     place: int
     limit: int = 0
-    """How many letters of a text."""
+    """Maximum characters of a text."""
 
 
 def fit_to_budget(briefs: Sequence[Brief], fits_budget: Callable[[list[Brief]], bool], budget: int) -> list[Brief]:
-    """Return the most of some briefs, newest first, that fits; sessions may be left out whole.
+    """Return as much of the briefs as fits, newest first; whole sessions may be omitted.
 
-    `budget` only says how much there is no need to try.
+    `budget` only limits the number of parts to try.
     """
     is_only_brief = len(briefs) == 1
     parts = sorted(
@@ -244,10 +244,10 @@ def _brief_parts(brief: Brief, session_index: int, *, is_only_brief: bool) -> li
         for at in range(len(getattr(work, name))):
             add_part(rank if at < important_rank else other_rank, name, at)
     for at in range(len(work.tests)):
-        # The last run says how things stand.
+        # The last test run shows the current state.
         add_part(2 if at == len(work.tests) - 1 else 8, "tests", at)
     for at in range(len(work.commands)):
-        # Places count down where what came later is worth more.
+        # Positions are negative because later commands are more important.
         add_part(10, "commands", -at)
     for at, trouble in enumerate(work.troubles):
         add_part(8 if trouble.solved else 4, "troubles", at)
@@ -265,14 +265,14 @@ def _add_turn_content(add_part: Callable[..., None], turn: BriefTurn, at: int, *
     for name, ranks in _TURN_RANKS.items():
         for index, item in enumerate(getattr(turn, name)):
             if isinstance(item, AssistantText) and item.final:
-                # The answer has it.
+                # Part of the answer.
                 continue
             for rank_of_last, rank, limit in ranks:
                 add_part(rank_of_last if last else rank, name, _position_in_turns(at, index), limit)
 
 
 def _position_in_turns(at: int, index: int) -> int:
-    """Return the place of something in a turn: later turns come first, and in a turn the first."""
+    """Return the position of an item: later turns first, then items in order."""
     return index - (at << _TURN_SHIFT)
 
 
@@ -284,7 +284,7 @@ def _add_decision(add_part: Callable[..., None], decision: Decision, at: int) ->
 
 
 def _add_turn(add_part: Callable[..., None], position: int, *, first: bool, last: bool, middle: int) -> None:
-    """Cut up a turn; its place counts down."""
+    """Split a turn into parts; positions are negative."""
     is_outer = first or last
     add_part(1 if is_outer else middle, "asked", position, _LINE_LENGTH)
     add_part(7 if is_outer else 9, "asked", position, _SHORT_LENGTH)
@@ -308,13 +308,13 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     open_items = tuple(item for at, item in enumerate(brief.open) if at in chosen.get("open", {}))
     active_turns = [turn for turn in brief.turns if not turn.idle]
     answered = {turn.number for turn in active_turns if turn.answer}
-    # The work in the only turn is that of the session.
+    # The work of a single turn is that of the session.
     is_alone = len(active_turns) == 1 and not brief.elsewhere
     turns_with_work = {turn.number for turn in active_turns if turn.work != WorkSummary() and not is_alone}
     counts = {
         "open": len(brief.open) - len(open_items),
         "turns": len(active_turns) - len(turns),
-        # Of the turns that are there: one that is not is counted as a whole.
+        # Only of the turns that are included: an omitted turn is counted as a whole.
         "answers": sum(turn.number in answered and not turn.answer for turn in turns),
         "turn_work": sum(turn.number in turns_with_work and turn.work == WorkSummary() for turn in turns),
         "looks": brief.work.looks - work.looks,
@@ -329,7 +329,7 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
 
 
 def _count_contents(turns: Sequence[BriefTurn]) -> dict[str, int]:
-    """Return how much turns hold; the texts of answers are counted as answers."""
+    """Return the number of items in turns; final texts are counted as answers."""
     counts = {name: sum(len(getattr(turn, name)) for turn in turns) for name in _TURN_RANKS}
     counts["texts"] -= sum(text.final for turn in turns for text in turn.texts)
     counts["meanwhile"] = sum(len(turn.meanwhile) for turn in turns)
@@ -356,7 +356,7 @@ def _pruned_work(work: WorkSummary, chosen: dict[str, dict[int, int]]) -> WorkSu
         **lists,
         tools=work.tools if with_counts else {},
         looks=work.looks if with_counts else 0,
-        # They are told as a remark on the failures.
+        # Minor failures are shown below the failures.
         slips=work.slips if with_counts and (lists["troubles"] or not work.troubles) else 0,
     )
 
@@ -382,7 +382,7 @@ def _pruned_turns(turns: Sequence[BriefTurn], chosen: dict[str, dict[int, int]])
 
 
 def _pruned_content(turn: BriefTurn, at: int, chosen: dict[str, dict[int, int]]) -> dict[str, tuple[Any, ...]]:
-    """Return what is kept of the texts, calls and so on of a turn, by the field."""
+    """Return the reduced content of a turn, by field."""
     remaining: dict[str, list[tuple[Any, int]]] = {}
     for name in _TURN_RANKS:
         limits = chosen.get(name, {})

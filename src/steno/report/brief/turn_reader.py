@@ -1,11 +1,11 @@
 """Reads the content of each turn: texts, calls, backups, compactions, queue operations, decisions.
 
-The client backs a file up right before its first change, and every prompt takes a snapshot in which
-a file that differs from its last backup gets a new version. So a first backup means that the file
-was changed in that turn, and a new version in a prompt's snapshot that it was changed before.
+Claude Code backs up a file immediately before its first change, and every prompt takes a snapshot in which a file that
+differs from its last backup gets a new version. A first backup therefore means that the file was changed in that turn,
+and a new version in a prompt's snapshot that it was changed before.
 
-Decisions are plans, answers, denials, and sentences with phrases that state a choice, in several languages.
-The phrases are few on purpose: a missed sentence costs less than one that states no decision.
+Decisions are plans, answers, denials, and sentences with phrases that state a choice, in several languages. The list of
+phrases is short on purpose: a missed sentence is better than one that states no decision.
 """
 
 import re
@@ -52,20 +52,20 @@ from steno.session.turns.turn_builder import Turn
 
 
 class TurnPositions:
-    """Places records in turns: by the message they name, or else by their position in the file."""
+    """Assigns records to turns: by the message they refer to, or by their position in the file."""
 
     def __init__(self, transcript: Transcript, turns: Sequence[Turn]) -> None:
         self.first = turns[0].number if turns else None
-        """The number of the first turn."""
+        """Number of the first turn."""
         self._by_uuid = transcript.by_uuid
         self._numbers = {node.index: turn.number for turn in turns for node in turn.nodes}
         self._indexes = sorted(self._numbers)
         self._prompts = {turn.prompt.node.index: turn for turn in turns if turn.prompt is not None}
 
     def turn_of_message(self, uuid: str, node: Node) -> int | None:
-        """Return the turn of a record that names a message.
+        """Return the turn of a record that refers to a message.
 
-        None if the message is not part of the conversation, as on an abandoned branch.
+        None if the message is not part of the conversation, for example on an abandoned branch.
         """
         named_node = self._by_uuid.get(uuid) if uuid else None
         if named_node is None or named_node.sidechain:
@@ -80,7 +80,7 @@ class TurnPositions:
         return self._numbers[self._indexes[max(0, place)]]
 
     def turn_started_after(self, index: int) -> Turn | None:
-        """Return the turn whose prompt is the next record of the conversation behind a position."""
+        """Return the turn whose prompt is the next record of the conversation after a position."""
         place = bisect_left(self._indexes, index + 1)
         if place == len(self._indexes):
             return None
@@ -88,15 +88,15 @@ class TurnPositions:
 
 
 _SNAPSHOT_TOLERANCE: Final = 60_000
-"""Milliseconds between the time of a snapshot and of the backups made for it."""
+"""Maximum milliseconds between a snapshot and the backups made for it."""
 
 
 def backups_by_turn(
     transcript: Transcript, positions: TurnPositions, project: str, session_start: float | None
 ) -> dict[int, list[FileBackup]]:
-    """Return the new backups of each turn, by its number, in the order of the file.
+    """Return the new backups by turn number, in file order.
 
-    `began` is when the first record was written: what was backed up before is no change here.
+    `session_start` is the time of the first record: earlier backups are not changes of this session.
     """
     first_millis = None if session_start is None else round(session_start * 1000)
     last_backups: dict[str, str] = {}
@@ -123,14 +123,14 @@ def backups_by_turn(
 def _backup_change(
     entry: BackupEntry, last_backup: str | None, snapshot_millis: int | None, first_millis: int | None, *, update: bool
 ) -> BackupChange | None:
-    """Return when the file was changed; None where the backup is not new."""
+    """Return when the file was changed; None if the backup is not new."""
     if last_backup is not None:
         if last_backup == backup_fingerprint(entry):
             return None
         return "in_turn" if update else "before_turn"
     if update:
         return "in_turn"
-    # A first backup is made at any time in a turn, all others together with the snapshot.
+    # A first backup is made at any time during a turn, all others with the snapshot.
     is_first = (entry.version or 1) <= 1
     backup_millis, limit = to_millis(entry.time), first_millis if is_first else snapshot_millis
     if backup_millis is not None and limit is not None and backup_millis < limit - _SNAPSHOT_TOLERANCE:
@@ -157,7 +157,7 @@ def mark_backups_by_call(
 ) -> tuple[dict[int, list[FileBackup]], dict[str, None]]:
     """Return the backups with `by_call` set, and the files that no call changed.
 
-    `changed` are the files that file tools changed, named as in the backups.
+    `changed_paths` are the files changed by file tools, in the form of the backup paths.
     """
     marked = {
         number: [msgspec.structs.replace(backup, by_call=backup.path in changed_paths) for backup in turn_backups]
@@ -175,7 +175,7 @@ _APPLIED_EDITS_MARK: Final = b'"applied_edits"'
 def compactions_by_turn(
     session: Session, turns: Sequence[Turn], positions: TurnPositions
 ) -> dict[int, list[ContextCompaction]]:
-    """Return the compactions of each turn, by its number, in the order of the conversation."""
+    """Return the compactions by turn number, in the order of the conversation."""
     compactions: dict[int, list[ContextCompaction]] = {}
     for compaction in session.compactions:
         number = positions.turn_of_message(compaction.boundary.uuid or "", compaction.boundary)
@@ -189,7 +189,7 @@ def compactions_by_turn(
 
 
 def _recorded_compaction(transcript: Transcript, compaction: Compaction) -> ContextCompaction:
-    """Return a compaction that a record of its own states."""
+    """Return a compaction that has a boundary record."""
     record = transcript.record(compaction.boundary)
     is_micro = compaction.kind == "micro"
     metadata = as_object(record.fields.get("microcompactMetadata" if is_micro else "compactMetadata"))
@@ -216,7 +216,7 @@ def _recorded_compaction(transcript: Transcript, compaction: Compaction) -> Cont
 
 
 def _api_compactions(transcript: Transcript, turn: Turn) -> list[ContextCompaction]:
-    """Return what the API says it removed from the context itself, once per response."""
+    """Return the context edits that the API reports, once per response."""
     unique_compactions: dict[str, ContextCompaction] = {}
     for node in turn.nodes:
         if node.type != "assistant":
@@ -254,14 +254,13 @@ def _positive_integer(value: Any) -> int | None:
 
 
 _MAX_QUEUE_LOOKAHEAD: Final = 100
-"""How much of a queue is looked through for what begins a turn."""
+"""Maximum number of queue entries searched for the prompt of a turn."""
 
 
 def queue_by_turn(transcript: Transcript, positions: TurnPositions) -> dict[int, list[QueueOperation]]:
-    """Return the operations of each turn, by its number, in the order of the file.
+    """Return the queue operations by turn number, in file order.
 
-    A prompt that leaves the queue to begin a turn belongs to that turn, and so does one that
-    entered it right before.
+    A prompt that leaves the queue and starts a turn belongs to that turn, also if it entered the queue just before.
     """
     waiting: deque[str] = deque()
     operations: dict[int, list[QueueOperation]] = {}
@@ -278,7 +277,7 @@ def queue_by_turn(transcript: Transcript, positions: TurnPositions) -> dict[int,
             case "dequeue" | "remove" | "complete" if content in waiting:
                 waiting.remove(content)
             case "dequeue" | "remove" if waiting:
-                # Prompts overtake notifications: what begins the next turn has just left the queue.
+                # Prompts overtake notifications: the prompt of the next turn has just left the queue.
                 queue_front = islice(waiting, _MAX_QUEUE_LOOKAHEAD if next_turn is not None else 0)
                 content = next(
                     (candidate for candidate in queue_front if _starts_turn(next_turn, candidate)), waiting[0]
@@ -296,7 +295,7 @@ def queue_by_turn(transcript: Transcript, positions: TurnPositions) -> dict[int,
 
 
 def _starts_turn(turn: Turn | None, content: str) -> bool:
-    """Whether a turn begins with what left the queue; of a notification it shows only a part."""
+    """Return whether a turn starts with a queue entry; the prompt contains only a part of a notification."""
     prompt = turn.prompt.text.strip() if turn is not None and turn.prompt is not None else ""
     content = content.strip()
     return bool(prompt) and (content == prompt or (content.startswith("<") and prompt in content))
@@ -321,23 +320,23 @@ _BEFORE_PROMPT: Final = -1
 
 
 class TurnRows(msgspec.Struct, frozen=True):
-    """The texts and calls of a turn."""
+    """Texts and calls of a turn."""
 
     texts: tuple[AssistantText, ...]
     calls: tuple[ToolCall, ...]
     orders: dict[str, int]
-    """The position at which each record stands among them, by its id; -1 before the prompt."""
+    """Order of each record among texts and calls, by record ID; -1 before the prompt."""
 
 
 class TurnReader:
-    """Reads the records of turns again for what their steps leave out."""
+    """Reads the records of turns for content that steps do not include."""
 
     def __init__(self, *, full: bool) -> None:
         self.longest = _UNLIMITED if full else KEPT_INPUT_LENGTH
-        """Characters of a parameter that are kept."""
+        """Maximum characters of a call parameter."""
 
     def read_turn(self, transcript: Transcript, turn: Turn, first: int = 0) -> TurnRows:
-        """Return the texts and calls of a turn; `first` is the position of the first of them."""
+        """Return the texts and calls of a turn; `first` is the order of the first."""
         texts: list[AssistantText] = []
         calls: list[ToolCall] = []
         orders: dict[str, int] = {}
@@ -351,7 +350,7 @@ class TurnReader:
             if node.type != "assistant":
                 continue
             if node.message_id and node.message_id in (repeated_id, f"msg_{node.parent}"):
-                # Behind a compaction steno says the last turn again, under ids made like this.
+                # After a compaction, steno's copy of the last turn has message IDs of this form.
                 repeated_id = node.message_id
                 continue
             record = transcript.record(node)
@@ -376,14 +375,14 @@ class TurnReader:
         return TurnRows(tuple(_mark_final(texts, turn.answer)), tuple(calls), orders)
 
     def queued_messages(self, transcript: Transcript, turn: Turn) -> tuple[str, ...]:
-        """Return what was said while the turn ran, whole: its steps have only the first lines."""
+        """Return the full texts of queued prompts; steps contain only their first lines."""
         steps = (step for step in turn.steps if step.kind == "queued")
         return tuple(_queued_text(transcript, step) for step in steps)
 
     def read_turns(
         self, transcript: Transcript, turns: Iterable[Turn]
     ) -> tuple[tuple[AssistantText, ...], tuple[ToolCall, ...]]:
-        """Return the texts and calls of several turns, as one row."""
+        """Return the texts and calls of several turns as one sequence."""
         texts: list[AssistantText] = []
         calls: list[ToolCall] = []
         for turn in turns:
@@ -420,7 +419,7 @@ def _queued_text(transcript: Transcript, step: Step) -> str:
         value = cast("dict[str, Any]", value).get("prompt")
     blocks = record.blocks if record.role else read_blocks(value)
     texts = [block.text for block in blocks if isinstance(block, Text)]
-    # A record may hold several texts: the step is about one of them.
+    # A record may contain several texts; the step refers to one of them.
     matching_text = next((text for text in texts if one_line(text) == step.subject), "")
     return (matching_text or "\n\n".join(texts) or step.subject).strip()
 
@@ -434,7 +433,7 @@ def _steps_by_call(steps: Iterable[Step]) -> dict[str, Step]:
 
 
 def _mark_final(texts: list[AssistantText], answer: str) -> Iterator[AssistantText]:
-    """Yield texts with those marked that the answer of the turn consists of."""
+    """Yield the texts, with those that form the answer marked as final."""
     model_texts = [place for place, text_ in enumerate(texts) if not text_.synthetic]
     final: set[int] = set()
     remaining = answer
@@ -562,7 +561,7 @@ _QUESTION_END: Final = re.compile(r"[?\uff1f؟]$|(?:ますか|ですか|でし�
 
 
 def is_question(sentence: str) -> bool:
-    """Say whether a sentence is a question.
+    """Return whether a sentence is a question.
 
     >>> is_question("Soll ich das einspielen?"), is_question("進めてもよろしいでしょうか。"), is_question("Done.")
     (True, True, False)
@@ -573,24 +572,24 @@ def is_question(sentence: str) -> bool:
 _CODE_BLOCK: Final = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _MARKDOWN_MARKS: Final = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)])\s+|\*\*|__")
 _MIN_SENTENCE_BYTES: Final = 25
-"""In bytes: a word of Chinese says as much as five letters."""
+"""In bytes: a Chinese character carries more meaning than a Latin letter."""
 _MAX_SENTENCE_LENGTH: Final = 320
 _MAX_PER_TURN: Final = 3
-"""How many sentences of one turn are kept; the first, in its last words first."""
+"""Maximum number of stated decisions per turn; those in the answer come first."""
 _MAX_PLAN_LENGTH: Final = 4_000
 _DENIAL_TEXT: Final = re.compile(r"the user said:\s*(?P<words>.*?)(?:\n\nNote: The user's next message|\Z)", re.DOTALL)
 _QUESTION_AND_ANSWER: Final = re.compile(r'"(?P<question>[^"\n]{1,600})"="(?P<answer>[^"\n]{0,600})"')
 
 
 def find_decisions(actions: Iterable[Action], answers: dict[int, str], project: str) -> tuple[Decision, ...]:
-    """Return what was settled, turn by turn; `answers` are the last words of each turn."""
+    """Return the decisions by turn; `answers` are the answers of the turns."""
     by_turn: dict[int, list[Decision]] = {number: [] for number in answers}
     stated_by_turn: dict[int, list[str]] = {}
     for action in actions:
         if action.agent:
             continue
         if action.step.kind == "words":
-            stated_by_turn.setdefault(action.turn, []).extend(stated_decisions(action.spoken_text))
+            stated_by_turn.setdefault(action.turn, []).extend(stated_decisions(action.assistant_text))
         else:
             by_turn.setdefault(action.turn, []).extend(_decisions_of_action(action, project))
     for number in by_turn:

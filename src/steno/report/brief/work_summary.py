@@ -1,7 +1,7 @@
 """Summary of the work in a session: tools, files, commands, tests, commits, failures, sub-agents.
 
-Clients from 2.1.12 to 2.1.81 wrote an `agent_progress` record for each message of a sub-agent; for
-some sub-agents these are the only record.
+Claude Code 2.1.12 to 2.1.81 wrote an `agent_progress` record for each message of a sub-agent; for some sub-agents these
+are the only record.
 """
 
 import re
@@ -41,7 +41,7 @@ _MAX_REPORT_LENGTH: Final = 2_000
 
 
 def tool_counts(actions: Iterable[Action]) -> dict[str, int]:
-    """Return how often each tool was called by the session itself, the most frequent first."""
+    """Return the number of calls by tool, most frequent first, without calls of sub-agents."""
     counts = Counter(
         AGENT if action.step.kind == "agent" else action.step.verb
         for action in actions
@@ -51,7 +51,7 @@ def tool_counts(actions: Iterable[Action]) -> dict[str, int]:
 
 
 def changed_files(actions: Iterable[Action], project: str) -> tuple[ChangedFile, ...]:
-    """Return the files that were changed, those with the most lines first."""
+    """Return the changed files, most changed lines first."""
     sums: dict[str, list[int]] = {}
     for action in actions:
         touch = action.step.touch
@@ -69,7 +69,7 @@ def changed_files(actions: Iterable[Action], project: str) -> tuple[ChangedFile,
 
 
 def command_runs(actions: Iterable[Action], project: str) -> tuple[CommandRun, ...]:
-    """Return the commands that did something and are no tests, each once, as it ended last."""
+    """Return the commands that change something and are not tests, each once with its last outcome."""
     runs: dict[str, CommandRun] = {}
     for action in actions:
         shell_command = action.shell_command
@@ -98,12 +98,12 @@ def _is_listed_elsewhere(shell: ShellCommand) -> bool:
 
 
 def count_read_only_commands(actions: Iterable[Action]) -> int:
-    """Return how many commands only looked at something."""
+    """Return the number of read-only commands."""
     return sum(action.shell_command is not None and action.shell_command.only_reads for action in actions)
 
 
 def test_runs(actions: Iterable[Action], project: str) -> tuple[TestRun, ...]:
-    """Return the commands that ran tests, each once, in the order of their last run."""
+    """Return the test commands, each once, in the order of their last run."""
     runs: dict[str, TestRun] = {}
     for action in actions:
         if action.test_result is None:
@@ -124,7 +124,7 @@ def test_runs(actions: Iterable[Action], project: str) -> tuple[TestRun, ...]:
 
 
 def subagent_summaries(actions: Iterable[Action]) -> tuple[SubagentSummary, ...]:
-    """Return the sub-agents that the session itself started; what they started is theirs."""
+    """Return the sub-agents that the session itself started, without nested ones."""
     summaries: dict[int, SubagentSummary] = {}
     for action in actions:
         if action.agent or action.step.kind != "agent":
@@ -154,14 +154,14 @@ def _subagent_summary(thread: Thread, action: Action) -> SubagentSummary:
 
 
 def _summary_without_records(action: Action) -> SubagentSummary:
-    """Return a sub-agent of which nothing is left but what it reported."""
+    """Return a summary of a sub-agent that has no records."""
     step, count = action.step, action.client_result.get("totalToolUseCount")
     return SubagentSummary(
         kind=step.verb,
         task=step.subject,
-        status=action.told_status,
+        status=action.reported_status,
         steps=max(0, count) if isinstance(count, int) else 0,
-        report=action.told_report[:_MAX_REPORT_LENGTH],
+        report=action.reported_text[:_MAX_REPORT_LENGTH],
         turn=action.turn,
     )
 
@@ -170,7 +170,7 @@ _COMMIT_LINE: Final = re.compile(
     r"^\[(?P<branch>[^\]\n]{1,200}?)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>\S.*)$", re.MULTILINE
 )
 _COMMIT_SIZE: Final = re.compile(
-    # Where it is another's, or amended, git says whose it is and of when first.
+    # For commits by other authors and amended commits, git prints author and date first.
     r"(?:\s*(?:Author|Committer|Date): [^\n]*\n){0,3}"
     r"\s*(\d{1,9}) files? changed(?:, (\d{1,9}) insertions?\(\+\))?(?:, (\d{1,9}) deletions?\(-\))?"
 )
@@ -189,7 +189,7 @@ _MAX_SUBJECT_LENGTH: Final = 300
 
 
 def find_commits(actions: Iterable[Action]) -> tuple[Commit, ...]:
-    """Return the commits that were made, in order; one that was amended counts once."""
+    """Return the commits in order; an amended commit counts once."""
     found_commits: list[Commit] = []
     for action in actions:
         shell_command = action.shell_command
@@ -244,7 +244,7 @@ def _option_text(pattern: re.Pattern[str], command: str) -> str:
 
 
 def find_pull_requests(actions: Iterable[Action]) -> tuple[PullRequest, ...]:
-    """Return the pull requests that were made, by the addresses that were printed."""
+    """Return the created pull requests, by the URLs in the output."""
     by_url: dict[str, PullRequest] = {}
     for action in actions:
         if action.step.state != "ok" or not _creates_pull_request(action):
@@ -264,7 +264,7 @@ def _creates_pull_request(action: Action) -> bool:
 
 
 def linked_pull_requests(transcript: Transcript, turns: Iterable[Turn]) -> Iterator[PullRequest]:
-    """Yield the pull requests that the client itself tied to the session."""
+    """Yield the pull requests that Claude Code linked to the session."""
     starts = [(turn.nodes[0].index, turn.number) for turn in turns if turn.nodes]
     for node in transcript.of_type("pr-link"):
         url: Any = transcript.record(node).fields.get("prUrl")
@@ -283,22 +283,22 @@ _MAX_LABEL_LENGTH: Final = 300
 
 
 class _OpenFailure:
-    """Something that failed and has not been seen to work yet."""
+    """A failure without a later success."""
 
     def __init__(self, action: Action, key: _FailureKey, place: int, changes: int) -> None:
         self.first = self.last = action
         self.place = place
         self.changes = changes
-        """How many changes of files came before it."""
+        """Number of file changes before the failure."""
         self.times = 1
         self.verb, self.unresolved = key
-        """What must work for it to be over: of several commands in one, each."""
+        """Programs or subjects that must succeed to resolve the failure."""
 
     def resolve(self, action: Action, names: frozenset[str]) -> bool:
-        """Take in what worked; say whether nothing is left of it."""
+        """Process a success; return whether the failure is resolved."""
         failed_command, successful_command = self.first.shell_command, action.shell_command
         if failed_command is not None and successful_command is not None and failed_command.runs_tests:
-            # Fewer tests say nothing about those that failed.
+            # A success of fewer tests does not show that the failed tests pass.
             if successful_command.runs_all_tests:
                 names |= self.unresolved
             elif not successful_command.selected_tests <= failed_command.selected_tests:
@@ -308,14 +308,14 @@ class _OpenFailure:
 
 
 class _OpenFailures:
-    """Everything that failed and has not been seen to work yet, by what must work."""
+    """Failures without a later success, by the names that must succeed."""
 
     def __init__(self) -> None:
         self._by_name: dict[tuple[str, str], dict[_OpenFailure, None]] = {}
         self.all: dict[_OpenFailure, None] = {}
 
     def add_failure(self, action: Action, place: int, changes: int) -> None:
-        """Note a failure; the same once more tells better what it is that fails."""
+        """Add a failure; a repeated failure narrows down the names that fail."""
         verb, names = key = _failure_key(action)
         for failure in self._related(verb, names):
             if names <= failure.unresolved or failure.unresolved <= names:
@@ -328,7 +328,7 @@ class _OpenFailures:
             self._by_name.setdefault((verb, name), {})[failure] = None
 
     def resolve_failures(self, action: Action) -> list[_OpenFailure]:
-        """Return what is over because this worked, and forget it."""
+        """Return the failures that a success resolves, and remove them."""
         verb, names = _failure_key(action)
         ran_all_tests = action.shell_command is not None and action.shell_command.runs_all_tests
         related = list(self.all) if ran_all_tests else self._related(verb, names)
@@ -350,9 +350,9 @@ class _OpenFailures:
 def find_failures(
     actions: Iterable[Action], project: str, *, api_answered: bool = True
 ) -> tuple[tuple[Failure, ...], int]:
-    """Return what failed, in the order in which it first did, and how many slips there were.
+    """Return the failures in the order of their first occurrence, and the number of minor failures.
 
-    `answered` says that the API gave an answer in the end.
+    `api_answered` says that the last turn ended without an API error.
     """
     open_failures = _OpenFailures()
     closed_failures: list[tuple[int, Failure]] = []
@@ -380,7 +380,7 @@ def find_failures(
 
 
 def _failure_key(action: Action) -> _FailureKey:
-    """Return what was used, and what for: what must work for a failure to be over."""
+    """Return the tool, and the names that must succeed to resolve a failure."""
     step = action.step
     if step.kind == "error":
         return _API_ERROR, frozenset(("",))
@@ -425,12 +425,12 @@ _PROGRESS_MARK: Final = b'"agent_progress"'
 
 
 class AgentProgress:
-    """The progress of one sub-agent."""
+    """Progress records of one sub-agent."""
 
     def __init__(self, call_id: str, first: int, longest: int) -> None:
         self.call_id = call_id
         self.first = first
-        """The position of its first record in the file."""
+        """Index of its first record in the file."""
         self.agent_id = ""
         self.prompt = ""
         self.updates = 0
@@ -440,7 +440,7 @@ class AgentProgress:
         self._seen: set[str] = set()
 
     def add_record(self, data: dict[str, Any], record: Record) -> None:
-        """Take in the data of one record."""
+        """Add the data of a record."""
         self.updates += 1
         agent_id, prompt = data.get("agentId"), data.get("prompt")
         self.agent_id = self.agent_id or (agent_id if isinstance(agent_id, str) else "")
@@ -480,7 +480,7 @@ class AgentProgress:
 
 
 def progress_by_call(transcript: Transcript, longest: int) -> dict[str, AgentProgress]:
-    """Return the progress of the sub-agents of a session, by the call that started each."""
+    """Return the progress of sub-agents by the call that started them."""
     progress_of_calls: dict[str, AgentProgress] = {}
     for node in transcript.of_type("progress"):
         if _PROGRESS_MARK not in transcript.source.read(node.offset, node.length):
@@ -502,7 +502,7 @@ def progress_by_call(transcript: Transcript, longest: int) -> dict[str, AgentPro
 
 
 def _call_ids(record: Record) -> list[str]:
-    """Return the ids of the call: clients name it as the parent, a description as `toolUseID`."""
+    """Return the IDs of the call: Claude Code writes `parentToolUseID`, a published description `toolUseID`."""
     values = (record.fields.get(name) for name in ("parentToolUseID", "toolUseID"))
     return [value for value in values if isinstance(value, str) and value]
 
@@ -515,10 +515,10 @@ def subagents_by_turn(
     progress: Mapping[str, AgentProgress],
     reader: TurnReader,
 ) -> dict[int, list[Subagent]]:
-    """Return the sub-agents by the turn that started them, each before those it started itself.
+    """Return the sub-agents by the turn that started them, each before its nested sub-agents.
 
-    `loose` are sub-agents that no call was found for; they go by the time they began. What is left
-    of the progress goes by its position in the file.
+    `unlinked` are sub-agents without a matching call; they are assigned by start time. Remaining progress is assigned
+    by its position in the file.
     """
     agents: dict[int, list[Subagent]] = {}
     collector = _SubagentCollector(progress, reader)
@@ -542,7 +542,7 @@ def subagents_by_turn(
 
 
 class _SubagentCollector:
-    """Sub-agents with all below them, each told once."""
+    """Collects sub-agents with their nested sub-agents, each once."""
 
     def __init__(self, progress: Mapping[str, AgentProgress], reader: TurnReader) -> None:
         self._by_call = progress
@@ -552,7 +552,7 @@ class _SubagentCollector:
         self._used: set[int] = set()
 
     def with_descendants(self, thread: Thread) -> list[Subagent]:
-        """Return a sub-agent and those it started, without what was told before."""
+        """Return a sub-agent and its nested sub-agents, without those already returned."""
         agents: list[Subagent] = []
         for descendant in thread.family():
             if id(descendant) not in self._seen and not descendant.warmup:
@@ -562,7 +562,7 @@ class _SubagentCollector:
         return agents
 
     def progress_of(self, call_id: str, agent_id: str = "") -> AgentProgress | None:
-        """Return what was noted about a sub-agent, by its call or else by its own id."""
+        """Return the progress of a sub-agent, by its call or by its ID."""
         agent_progress = self._by_call.get(call_id) if call_id else None
         agent_progress = agent_progress or (self._by_agent.get(agent_id) if agent_id else None)
         if agent_progress is not None:
@@ -570,13 +570,13 @@ class _SubagentCollector:
         return agent_progress
 
     def progress_left(self) -> list[AgentProgress]:
-        """Return what was noted about sub-agents of which nothing else is known."""
+        """Return the progress of sub-agents that has not been used."""
         unique = {id(agent_progress): agent_progress for agent_progress in self._by_call.values()}
         return [noted for name, noted in unique.items() if name not in self._used]
 
 
 def _agent_without_call(progress: AgentProgress) -> Subagent:
-    """Return a sub-agent of which only the progress is left, as in the middle of a session."""
+    """Return a sub-agent of which only progress records exist."""
     return Subagent(
         agent_id=progress.agent_id,
         call_id=progress.call_id,
@@ -610,7 +610,7 @@ def _agent_with_records(thread: Thread, progress: AgentProgress | None, reader: 
 
 
 def _agent_without_records(action: Action, progress: AgentProgress | None) -> Subagent:
-    """Return a sub-agent that has no records: from the call, its result and its progress."""
+    """Return a sub-agent without records, from the call, its result and its progress."""
     step = action.step
     tool_input, client_result = action.tool_input, action.client_result
     prompt, agent_id = tool_input.get("prompt"), client_result.get("agentId")
@@ -622,18 +622,18 @@ def _agent_without_records(action: Action, progress: AgentProgress | None) -> Su
         kind=step.verb,
         task=step.subject,
         prompt=prompt if isinstance(prompt, str) else progress.prompt if progress is not None else "",
-        status=action.told_status,
+        status=action.reported_status,
         background=tool_input.get("run_in_background") is True or client_result.get("isAsync") is True,
         source="progress" if progress is not None else "result",
         updates=progress.updates if progress is not None else 0,
         texts=tuple(progress.texts) if progress is not None else (),
         calls=tuple(progress.calls) if progress is not None else (),
-        report=action.told_report.strip(),
+        report=action.reported_text.strip(),
     )
 
 
 def _turn_of_thread(thread: Thread, turns: Sequence[Turn]) -> int:
-    """Return the last turn that had begun when a sub-agent began."""
+    """Return the last turn that started before a sub-agent."""
     started = thread.turns[0].started if thread.turns else None
     number = turns[-1].number
     if started is not None:

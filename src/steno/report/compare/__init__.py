@@ -1,8 +1,8 @@
 """Compares two sessions.
 
-session_side           one session of a comparison
+session_side           one of the two compared sessions
 comparison             the differences, as data, table and text
-comparison_candidates  sessions to compare one with
+comparison_candidates  suggests sessions to compare
 """
 
 from steno.report.compare.comparison import Comparison, compare

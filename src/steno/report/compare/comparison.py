@@ -1,4 +1,4 @@
-"""Comparison of two sessions: shared part, divergence, differences, and its text."""
+"""Comparison of two sessions: shared records, divergence, differences, and their texts."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -22,67 +22,67 @@ from steno.store.session_counts import count_turns
 
 SideName: TypeAlias = Literal["a", "b", ""]
 Relation: TypeAlias = Literal["fork", "prompt", "project", ""]
-"""fork     one was made from the other
-prompt   both begin with the same words
-project  both are about the same folder
+"""fork     one session is a fork of the other
+prompt   same first prompt
+project  same project
 """
 Unit: TypeAlias = Literal["count", "tokens", "seconds", "money", "share"]
 T = TypeVar("T")
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One number of both; None where it is not known."""
+    """A number for both sessions; None if unknown."""
 
     name: str
     a: float | None
     b: float | None
     unit: Unit = "count"
     better: SideName = ""
-    """Who did better, where less (or more) is better and one has it."""
+    """Side with the better value, if one value is better."""
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """Where the paths part for the first time; None where one of them ends."""
+    """First difference between the paths; None for a path that has ended."""
 
     steps: int
-    """How many steps are the same before it."""
+    """Number of identical steps before it."""
     a: PathItem | None
     b: PathItem | None
 
 
 class SharedRecords(msgspec.Struct, frozen=True):
-    """What both have word for word, because one was made from the other."""
+    """Number of shared records, if one session is a fork of the other."""
 
     turns: int
     steps: int
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Two sessions side by side."""
+    """Comparison of two sessions."""
 
     a: SessionSide
     b: SessionSide
     relation: Relation
     forked: SideName
-    """Which of them was made from the other."""
+    """Side that is the fork."""
     shared: SharedRecords | None
     prompts: Alignment
-    """Over the prompts of both, in order."""
+    """Alignment of the prompts."""
     path: Alignment
-    """Over everything in `a.path` and `b.path`."""
+    """Alignment of `a.path` and `b.path`."""
     divergence: Divergence | None
-    """None where both went the same way to the end."""
+    """None if the paths are identical."""
     common: int
-    """How many steps both did, in the same order."""
+    """Number of common steps, in the same order."""
     figures: tuple[Figure, ...]
     files: tuple[tuple[str, FileTouches | None, FileTouches | None], ...]
-    """What both touched comes first."""
+    """Touched files; files touched by both come first."""
     commands: tuple[tuple[str, CommandRuns | None, CommandRuns | None], ...]
     tools: tuple[tuple[str, tuple[int, int] | None, tuple[int, int] | None], ...]
 
 
 def compare(a: SessionSide, b: SessionSide) -> Comparison:
-    """Lay two sides beside each other."""
+    """Compare two sessions."""
     prompts_a, prompts_b = _indexed_prompts(a), _indexed_prompts(b)
     prompts = align([item.key for _, item in prompts_a], [item.key for _, item in prompts_b])
     anchors = [(prompts_a[index_a][0], prompts_b[index_b][0]) for index_a, index_b in prompts.pairs]
@@ -107,15 +107,15 @@ def compare(a: SessionSide, b: SessionSide) -> Comparison:
 
 
 def current_action_text(item: PathItem | None, other_item: PathItem | None = None) -> str:
-    """Return what happens at a place, as a sentence goes on behind a name; `other` is beside it."""
+    """Return the action of an item as a verb phrase; `other_item` is its counterpart."""
     if item is None:
         return "has ended"
     if item.is_prompt:
-        return "is asked more" if other_item is None else "is asked something else"
+        return "receives another prompt" if other_item is None else "receives a different prompt"
     if item.kind == "agent":
         return f"starts {item.verb}"
     if item.kind == "error":
-        return "meets an API error"
+        return "gets an API error"
     verb = tool_facts(item.verb).doing
     return f"{verb} {item.subject}" if verb else f"calls {item.verb}"
 
@@ -134,7 +134,7 @@ def _relation(a: SessionSide, b: SessionSide, *, forked: bool) -> Relation:
 
 
 def _shared_records(a: SessionSide, b: SessionSide, path: Alignment) -> SharedRecords | None:
-    """Count what both begin with that is one and the same record."""
+    """Count the leading records that both sessions have in common."""
     first_range = path.parts[0] if path.parts else None
     if first_range is None or not first_range.common:
         return None
@@ -154,7 +154,7 @@ def _divergence(a: SessionSide, b: SessionSide, path: Alignment) -> Divergence |
         if part.common:
             steps += sum(not a.path[place].is_prompt for place in part.a)
             continue
-        # One may have something in between and then go on as the other does.
+        # One path may have additional items and then continue like the other.
         index_a = part.a.start if part.a.start < len(a.path) else None
         index_b = part.b.start if part.b.start < len(b.path) else None
         return Divergence(
@@ -171,11 +171,11 @@ def _comparison_figures(a: SessionSide, b: SessionSide) -> list[Figure]:
         _less_is_better("Turns", a.turns, b.turns),
         _less_is_better("Steps", a.steps, b.steps),
         _less_is_better("Failed steps", a.failed, b.failed),
-        _less_is_better("Time worked", a.worked or None, b.worked or None, "seconds"),
+        _less_is_better("Working time", a.worked or None, b.worked or None, "seconds"),
         _less_is_better("Cost", _cost_of_side(a), _cost_of_side(b), "money"),
-        _less_is_better("Tokens read", _usage_value(a, "context"), _usage_value(b, "context"), "tokens"),
-        _less_is_better("Tokens written", _usage_value(a, "output"), _usage_value(b, "output"), "tokens"),
-        Figure("Read from cache", _cache_hit_rate(a), _cache_hit_rate(b), "share"),
+        _less_is_better("Input tokens", _usage_value(a, "context"), _usage_value(b, "context"), "tokens"),
+        _less_is_better("Output tokens", _usage_value(a, "output"), _usage_value(b, "output"), "tokens"),
+        Figure("Cache hit rate", _cache_hit_rate(a), _cache_hit_rate(b), "share"),
         Figure("Sub-agents", a.agents, b.agents),
         Figure("Compactions", a.compactions, b.compactions),
         _less_is_better("Abandoned branches", a.branches, b.branches),
@@ -191,7 +191,7 @@ def _comparison_figures(a: SessionSide, b: SessionSide) -> list[Figure]:
 
 
 def _without_judgement(figure: Figure, shared: SharedRecords | None) -> Figure:
-    """Judge nobody by tokens where one of them paid for what both have."""
+    """Return a figure without a better side if it depends on which session is charged for shared records."""
     if shared is None or figure.unit not in ("money", "tokens"):
         return figure
     return msgspec.structs.replace(figure, better="")
@@ -222,7 +222,7 @@ def _line_total(side: SessionSide, name: str) -> int:
     return sum(getattr(touch, name) for touch in side.files.values())
 
 
-# Rows of both
+# Joined rows
 
 
 def _by_change(row: tuple[str, FileTouches | None, FileTouches | None]) -> tuple[bool, int]:
@@ -237,7 +237,7 @@ def _by_calls(row: tuple[str, tuple[int, int] | None, tuple[int, int] | None]) -
 def _join_rows(
     a: dict[str, T], b: dict[str, T], rank: Callable[[tuple[str, T | None, T | None]], tuple[bool, int]] | None = None
 ) -> tuple[tuple[str, T | None, T | None], ...]:
-    """Return the rows of both by their names: those of both first, then as they came."""
+    """Return joined rows by name: names in both first, then by rank or in order."""
     rows = [(name, a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b))]
     rows.sort(key=lambda row: (row[1] is None or row[2] is None, row[1] is None))
     if rank is not None:
@@ -246,18 +246,18 @@ def _join_rows(
 
 
 _SMALL_COUNT: Final = 10
-"""Below this, how many more says more than a share."""
+"""Maximum count for which the absolute difference is shown instead of a percentage."""
 _STATUS_TEXTS: Final = {
     "finished": "finished",
-    "waiting": "waiting",
-    "running": "still running",
+    "waiting": "waiting for input",
+    "running": "running",
     "interrupted": "interrupted",
     "failed": "failed",
 }
 
 
 class ComparisonRow(msgspec.Struct, frozen=True):
-    """One line of the table."""
+    """A row of the comparison table."""
 
     name: str
     a: str
@@ -269,7 +269,7 @@ class ComparisonRow(msgspec.Struct, frozen=True):
 def comparison_rows(
     comparison: Comparison, duration: Callable[[float | None], str] = humanize.duration
 ) -> list[ComparisonRow]:
-    """Return the lines; what neither has is left out. `duration` says how long something took."""
+    """Return the rows of the comparison table, without empty rows. `duration` formats durations."""
     return list(_table_rows(comparison, duration))
 
 
@@ -277,14 +277,14 @@ def _table_rows(comparison: Comparison, duration: Callable[[float | None], str])
     a, b = comparison.a, comparison.b
     figures = {figure.name: figure for figure in comparison.figures}
     yield ComparisonRow("Model", _model_names(a), _model_names(b))
-    yield ComparisonRow("Ended", _status_text(a), _status_text(b), better=_side_that_finished(a, b))
+    yield ComparisonRow("Status", _status_text(a), _status_text(b), better=_side_that_finished(a, b))
     yield _figure_row(figures["Turns"], duration)
     yield _figure_row(figures["Steps"], duration)
     failed_steps = figures["Failed steps"]
     if a.failed or b.failed:
         shares = _part_of_total(a.failed, a.steps), _part_of_total(b.failed, b.steps)
         yield ComparisonRow(failed_steps.name, *shares, _difference_text(failed_steps), failed_steps.better)
-    for name in ("Time worked", "Cost", "Tokens read", "Tokens written", "Read from cache"):
+    for name in ("Working time", "Cost", "Input tokens", "Output tokens", "Cache hit rate"):
         if figures[name].a is not None or figures[name].b is not None:
             yield _figure_row(figures[name], duration)
     for name in ("Sub-agents", "Compactions"):
@@ -311,9 +311,9 @@ def _test_rows(comparison: Comparison, failing: Figure | None) -> Iterator[Compa
     if result_a is None and result_b is None:
         return
     yield ComparisonRow(
-        "Tests at the end",
-        "none seen" if result_a is None else str(result_a),
-        "none seen" if result_b is None else str(result_b),
+        "Last tests",
+        "none" if result_a is None else str(result_a),
+        "none" if result_b is None else str(result_b),
         better=failing.better if failing is not None else "",
     )
 
@@ -327,7 +327,7 @@ def _figure_row(figure: Figure, duration: Callable[[float | None], str]) -> Comp
 
 def _figure_text(figure: Figure, value: float | None, duration: Callable[[float | None], str]) -> str:
     if value is None:
-        return "not known"
+        return "unknown"
     match figure.unit:
         case "seconds":
             return duration(value)
@@ -342,7 +342,7 @@ def _figure_text(figure: Figure, value: float | None, duration: Callable[[float 
 
 
 def _difference_text(figure: Figure) -> str:
-    """Return how B differs from A: small numbers by how many, the others by their share."""
+    """Return the difference of B to A: absolute for small counts, otherwise in percent."""
     a, b = figure.a, figure.b
     if a is None or b is None or a == b:
         return ""
@@ -390,15 +390,15 @@ def _changed_files_text(side: SessionSide) -> str:
 
 
 RELATION_TEXTS: Final[dict[Relation, str]] = {
-    "fork": "one was made from the other",
-    "prompt": "same first prompt, two tries",
+    "fork": "fork",
+    "prompt": "same first prompt",
     "project": "same project",
-    "": "two sessions",
+    "": "unrelated",
 }
 
 
 def facts_from_index(connection: sqlite3.Connection, session_row: SessionRow, prices: PriceTable) -> IndexedFacts:
-    """Return what the index knows of a session."""
+    """Return the facts of a session from the index."""
     models = connection.execute(
         "SELECT u.model FROM usage u JOIN sessions s ON s.file = u.file "
         "WHERE s.owner = ? AND u.model != '' GROUP BY 1 ORDER BY sum(u.output) DESC, 1 LIMIT 6",
@@ -415,7 +415,7 @@ def facts_from_index(connection: sqlite3.Connection, session_row: SessionRow, pr
 
 
 def facts_from_files(session: Session, session_file: DiscoveredFile, prices: PriceTable) -> IndexedFacts:
-    """Return what a session says of itself that stands in no index."""
+    """Return the facts of a session from its files."""
     paths = (session_file.path, *(agent_file.path for agent_file in discover_agents(session_file)))
     partition = FilePartition(list(enumerate(paths)))
     partition.read()
@@ -432,7 +432,7 @@ def facts_from_files(session: Session, session_file: DiscoveredFile, prices: Pri
 
 
 def prompts_of_both(comparison: Comparison) -> Iterator[tuple[bool, bool, str]]:
-    """Yield every prompt once: whether A has it, whether B has it, and its words."""
+    """Yield each prompt once: whether A has it, whether B has it, and its text."""
     prompts_a, prompts_b = (
         [item.subject for item in side.path if item.is_prompt] for side in (comparison.a, comparison.b)
     )
@@ -445,41 +445,41 @@ def prompts_of_both(comparison: Comparison) -> Iterator[tuple[bool, bool, str]]:
 
 
 def divergence_text(comparison: Comparison) -> str:
-    """Return in a sentence how the paths go."""
+    """Return a phrase that describes the divergence."""
     has_steps_a, has_steps_b = (any(not item.is_prompt for item in side.path) for side in (comparison.a, comparison.b))
     if not has_steps_a and not has_steps_b:
-        return "neither did anything"
+        return "no steps in either session"
     if comparison.divergence is None:
-        return "the same way to the end"
+        return "identical steps"
     if not comparison.divergence.steps and not comparison.common:
-        return "no step in common" if has_steps_a else "nothing was done in A"
-    shared_steps = humanize.count(comparison.divergence.steps, "step")
+        return "no common steps" if has_steps_a else "no steps in A"
+    shared_steps = humanize.count(comparison.divergence.steps, "common step")
     later_steps = comparison.common - comparison.divergence.steps
-    later_text = f", {humanize.count(later_steps, 'more step')} in common later" if later_steps else ""
+    later_text = f", {humanize.count(later_steps, 'more common step')} later" if later_steps else ""
     if not comparison.divergence.steps:
-        return f"they part at once{later_text}"
-    return f"{shared_steps} in common, then they part{later_text}"
+        return f"diverges at the first step{later_text}"
+    return f"diverges after {shared_steps}{later_text}"
 
 
 def shared_text(comparison: Comparison) -> str:
-    """Return what both have record by record; nothing where they were made apart."""
+    """Return a sentence about shared records; empty if there are none."""
     if comparison.shared is None:
         return ""
-    fork_texts = {"a": "A was made from B: they", "b": "B was made from A: they", "": "They"}
+    fork_texts = {"a": "A is a fork of B: they", "b": "B is a fork of A: they", "": "They"}
     turns, steps = comparison.shared.turns, comparison.shared.steps
     return (
-        f"{fork_texts[comparison.forked]} share {humanize.count(turns, 'turn')} and {humanize.count(steps, 'step')} "
-        "record by record. Tokens of what they share are counted once, where they were spent."
+        f"{fork_texts[comparison.forked]} share {humanize.count(turns, 'turn')} and {humanize.count(steps, 'step')}. "
+        "Tokens of shared records are counted once, in the original session."
     )
 
 
 def limitation_texts(comparison: Comparison) -> Iterator[str]:
-    """Yield what was too much to be compared."""
+    """Yield the limits that the comparison exceeded."""
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         if side.cut:
-            yield f"{letter} is too long to compare in full: {side.cut:,} records or steps are left out"
+            yield f"{letter} is too long to compare in full: {side.cut:,} records or steps are omitted"
         if side.unheard:
             agents = humanize.count(side.unheard, "sub-agent")
-            yield f"{agents} of {letter} did too much to be read; their files and commands are left out"
+            yield f"{agents} of {letter} exceed the read limit; their files and commands are omitted"
     if comparison.path.loose:
-        yield f"{comparison.path.loose:,} steps are too many to look for what they have in common"
+        yield f"{comparison.path.loose:,} steps exceed the limit and are not aligned"

@@ -1,4 +1,4 @@
-"""Sessions to compare one with: forks, same first prompt, same project."""
+"""Suggests sessions to compare with a session: forks, same first prompt, same project."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -9,12 +9,14 @@ import msgspec
 from steno.index.search.hit_text import HitReader
 from steno.report.session_list import SessionFilter, SessionRow, list_sessions
 
-CandidateReason: TypeAlias = Literal["made from it", "it was made from this", "same first prompt", "same project"]
+CandidateReason: TypeAlias = Literal[
+    "fork of this session", "original of this fork", "same first prompt", "same project"
+]
 _MAX_NEIGHBOURS: Final = 60
-"""How many sessions of a project are looked at, those nearest in time first."""
+"""Maximum number of sessions of a project to consider, nearest in time first."""
 _REASON_ORDER: Final[dict[CandidateReason, int]] = {
-    "made from it": 0,
-    "it was made from this": 0,
+    "fork of this session": 0,
+    "original of this fork": 0,
     "same first prompt": 1,
     "same project": 2,
 }
@@ -23,14 +25,14 @@ _FORK_LINK_KINDS: Final = "('fork', 'resume')"
 
 
 class ComparisonCandidate(msgspec.Struct, frozen=True):
-    """A session, and why it may be wanted."""
+    """A suggested session, and the reason."""
 
     session: SessionRow
     reason: CandidateReason
 
 
 def session_row_of(connection: sqlite3.Connection, session: str, file: int) -> SessionRow | None:
-    """Return a session as a list has it."""
+    """Return the list row of a session."""
     rows = list_sessions(connection, SessionFilter(sessions=(session,))).rows
     return next((row for row in rows if row.file == file), None)
 
@@ -38,18 +40,18 @@ def session_row_of(connection: sqlite3.Connection, session: str, file: int) -> S
 def comparison_candidates(
     connection: sqlite3.Connection, session: SessionRow, limit: int = 8
 ) -> list[ComparisonCandidate]:
-    """Return the likeliest, nearest first among those with the same reason."""
+    """Return the suggested sessions by reason, then nearest in time."""
     reasons: dict[str, CandidateReason] = {}
     for (session_id,) in connection.execute(
         "SELECT DISTINCT s.id FROM links l JOIN sessions s ON s.file = l.file "
         f"WHERE l.kind IN {_FORK_LINK_KINDS} AND l.target = ? AND s.agent = ''",
         (session.id,),
     ):
-        reasons[session_id] = "made from it"
+        reasons[session_id] = "fork of this session"
     for (session_id,) in connection.execute(
         f"SELECT DISTINCT target FROM links WHERE file = ? AND kind IN {_FORK_LINK_KINDS}", (session.file,)
     ):
-        reasons.setdefault(session_id, "it was made from this")
+        reasons.setdefault(session_id, "original of this fork")
     project_sessions = connection.execute(
         "SELECT id FROM sessions WHERE agent = '' AND NOT hidden AND project = ? AND project != '' "
         "ORDER BY abs(coalesce(started, 0) - ?) LIMIT ?",
@@ -87,7 +89,7 @@ def _reason_for(row: SessionRow, session: SessionRow, own_prompt: str, prompt: s
 
 
 def _first_prompts(connection: sqlite3.Connection, rows: Iterable[SessionRow]) -> dict[int, str]:
-    """Return what each session was asked first, by its file; nothing where it cannot be read."""
+    """Return the first prompt of each session by file number; sessions that cannot be read are omitted."""
     prompts: dict[int, str] = {}
     with HitReader(connection) as reader:
         for row in rows:
@@ -101,7 +103,7 @@ def _first_prompts(connection: sqlite3.Connection, rows: Iterable[SessionRow]) -
 
 
 def search_sessions(connection: sqlite3.Connection, text: str, limit: int = 30) -> list[SessionRow]:
-    """Return the newest sessions with all words in their title, project, branch or id."""
+    """Return the newest sessions whose title, project, branch or ID contains all words."""
     search_words = text.split()[:_MAX_SEARCH_WORDS]
     where = "".join(
         " AND instr(lower(title || ' ' || project || ' ' || branch || ' ' || id), ?) > 0" for _ in search_words

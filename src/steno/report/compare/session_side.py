@@ -19,25 +19,25 @@ from steno.session.turns.turn_builder import Turn, build_turns
 
 PathItemKind: TypeAlias = Literal["prompt", "tool", "agent", "error", "unknown"]
 _MAX_PROMPT_LENGTH: Final = 2_000
-"""How many letters of a prompt are kept."""
+"""Maximum number of characters of a prompt."""
 _SPACE: Final = re.compile(r"\s+")
 
 
 class PathItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, or a step that did something; a sub-agent's whole work is one step.
+    """A prompt or a work step; a sub-agent counts as one step.
 
-    Thoughts, words between steps, notes and hooks are left out: they never come twice.
+    Thinking, texts, notes and hooks are excluded, as they never match.
     """
 
     kind: PathItemKind
     key: tuple[str, str]
-    """What makes two of them the same: for a step its verb and subject."""
+    """Equality key: for a step its verb and subject."""
     turn: int
     number: int = 0
-    """Which step it is, from 1; a prompt has the number of the step before it."""
+    """Step number, starting at 1; for a prompt, the number of the preceding step."""
     verb: str = ""
     subject: str = ""
-    """What it is about; for a prompt its words."""
+    """Subject of the step, or text of the prompt."""
     outcome: str = ""
     state: StepState = "ok"
     seconds: float | None = None
@@ -45,25 +45,25 @@ class PathItem(msgspec.Struct, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     place: str = ""
-    """Where it stands: the offset of its record, and which step of that record it is."""
+    """Offset of the record, and index of the step in the record."""
     uuid: str = ""
     agent: str = ""
-    """The sub-agent's id, where it has one."""
+    """Sub-agent ID, if known."""
     more: int = 0
-    """How many letters of the prompt were left out."""
+    """Number of omitted characters of the prompt."""
 
     @property
     def is_prompt(self) -> bool:
-        """Whether somebody asks for something here."""
+        """Whether the item is a prompt."""
         return self.kind == "prompt"
 
 
 def path_items(turns: Iterable[Turn], project: str) -> Iterator[PathItem]:
-    """Yield what was asked and done, in order; paths are told from the project's folder on."""
+    """Yield the prompts and work steps in order, with paths relative to the project."""
     number = 0
     for turn in turns:
         if turn.prompt is not None:
-            image_marks = " [picture]" * turn.prompt.images
+            image_marks = " [image]" * turn.prompt.images
             yield _prompt_item(turn.prompt.text + image_marks, turn.number, number, turn.prompt.node)
         for position, step in _with_record_position(turn.steps):
             if step.kind == "queued":
@@ -126,31 +126,31 @@ def _uuid(node: Node | None) -> str:
 
 
 _MAX_NODES: Final = 25_000
-"""How many records of a conversation, and of its sub-agents, are told; the rest is only counted."""
+"""Maximum number of records read from a conversation and from its sub-agents; further records are only counted."""
 _STATUS_NODES: Final = 200
-"""How many records at the end of a huge session say how it stands."""
+"""Number of records at the end of a long session from which its status is determined."""
 _MAX_ITEMS: Final = 20_000
 _MAX_ABANDONED_NODES: Final = 20_000
-"""How many records off the conversation are read to count their tokens."""
+"""Maximum number of abandoned records read to count their tokens."""
 _MAX_COMMAND_LENGTH: Final = 500
 
 
 class IndexedFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the index knows of a session without reading it."""
+    """Facts about a session from the index."""
 
     title: str = ""
     project: str = ""
     branch: str = ""
     models: tuple[str, ...] = ()
-    """Those that answered, the one with the most tokens first."""
+    """Models of the responses, most output tokens first."""
     figures: UsageFigures | None = None
-    """Its tokens and their cost; what another session paid for already is not among them."""
+    """Tokens and cost, without responses copied from another session."""
     counted: Counted = Counted()
-    """What the index counted, for a session that is too long to be told."""
+    """Counts from the index, for sessions that are too long to read."""
 
 
 class FileTouches(msgspec.Struct):
-    """What was done to a file."""
+    """Touches of a file."""
 
     reads: int = 0
     edits: int = 0
@@ -159,7 +159,7 @@ class FileTouches(msgspec.Struct):
 
 
 class CommandRuns(msgspec.Struct):
-    """A command: how often it was run, and how it ended the last time."""
+    """Runs of a command, and its last outcome."""
 
     times: int = 0
     failed: int = 0
@@ -169,19 +169,19 @@ class CommandRuns(msgspec.Struct):
 
 
 class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two sessions. Times are seconds since 1970; the figures are those of its page."""
+    """One of two compared sessions. Times are in seconds since 1970; counts are those of the session page."""
 
     id: str
     known: IndexedFacts
     path: tuple[PathItem, ...]
     cut: int
-    """How many records, or steps, of the conversation are not in the path."""
+    """Number of records or steps of the conversation that are not in the path."""
     unheard: int
-    """How many sub-agents did more than could be read; their files and commands are not known."""
+    """Number of sub-agents that were too long to read; their files and commands are missing."""
     started: float | None
     ended: float | None
     worked: float
-    """What its turns took."""
+    """Working time of the turns in seconds."""
     standing: StatusName
     reason: str
     turns: int
@@ -190,28 +190,28 @@ class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
     agents: int
     compactions: int
     branches: int
-    """How often somebody went back and went on differently."""
+    """Number of abandoned branches."""
     abandoned: int | None
-    """The tokens of what was given up; None where there was too much to read."""
+    """Tokens of abandoned branches; None if there were too many records to read."""
     files: dict[str, FileTouches]
     commands: dict[str, CommandRuns]
     tools: dict[str, tuple[int, int]]
-    """How often each tool was called, and how often it failed."""
+    """Calls and failed calls of each tool."""
     last_tests: TestResult | None
-    """What the last run of tests came to."""
+    """Result of the last test run."""
     continues: tuple[str, ...]
-    """The sessions it was made from."""
+    """Sessions that this session continues."""
 
     @property
     def changed(self) -> dict[str, FileTouches]:
-        """The files that were changed, not only read."""
+        """Changed files."""
         return {path: touch for path, touch in self.files.items() if touch.edits}
 
 
 def build_side(
     session: Session, indexed_facts: IndexedFacts, *, nodes: int = _MAX_NODES, items: int = _MAX_ITEMS
 ) -> SessionSide:
-    """Return what is compared of a session; `nodes` and `items` bound how much of it is told."""
+    """Return one side of a comparison; `nodes` and `items` limit what is read."""
     turns, remaining_nodes = _first_turns(session, nodes)
     path = tuple(path_items(turns, indexed_facts.project))
     subagent_turns, unheard = _subagent_turns(session, nodes)
@@ -250,7 +250,7 @@ def build_side(
 
 
 def _first_turns(session: Session, max_nodes: int) -> tuple[list[Turn], list[Node]]:
-    """Return the turns, of a huge session only the first; and the records that are left."""
+    """Return the turns, only the first ones for a long session, and the remaining records."""
     if len(session.transcript.nodes) <= max_nodes:
         return session.turns(), []
     chain = session.conversation()
@@ -262,7 +262,7 @@ def _first_turns(session: Session, max_nodes: int) -> tuple[list[Turn], list[Nod
 
 
 def _subagent_turns(session: Session, max_nodes: int) -> tuple[list[Turn], int]:
-    """Return what sub-agents did, and how many of them there was no room for."""
+    """Return the turns of sub-agents, and the number of sub-agents beyond the limit."""
     turns: list[Turn] = []
     unread = 0
     for thread in session.all_agents:
@@ -275,7 +275,7 @@ def _subagent_turns(session: Session, max_nodes: int) -> tuple[list[Turn], int]:
 
 
 def _source_sessions(session: Session, max_nodes: int) -> tuple[str, ...]:
-    """Return where a session comes from; in a huge one nobody looks for it."""
+    """Return the sessions that a session continues; empty for a long session."""
     return session.continues if len(session.transcript.nodes) <= max_nodes else ()
 
 

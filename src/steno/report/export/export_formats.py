@@ -2,12 +2,11 @@
 
 HTML is in `steno.web.export`.
 
-Lossless JSON has every record as written, with its position; bytes that are no record are base64.
-Joined in order they are the file again, if nothing was masked. With masking, deleted records of a
-file in a dialect are left out; only their position is given.
+Lossless JSON contains every record unchanged, with its position; bytes that are not a record are base64. Unless masked,
+the parts joined in order are the original file. With masking, deleted records of a file in a dialect are omitted; only
+their position is given.
 
-In messages for the API, a thinking block that was masked is left out: it no longer matches its
-signature, and the API would reject it.
+In API messages, a masked thinking block is omitted: it no longer matches its signature, and the API would reject it.
 """
 
 import os
@@ -48,22 +47,22 @@ _MAX_DEPTH: Final = 4
 
 
 class ExportedStep(msgspec.Struct, frozen=True):
-    """One step, with what is inside of it."""
+    """A step with its input and result."""
 
     step: Step
     depth: int
-    """How many sub-agents it is inside of."""
+    """Nesting depth of sub-agents."""
     input_text: str = ""
     result_text: str = ""
 
 
 def includes_steps(level: ExportLevel) -> bool:
-    """Say whether steps are told at all."""
+    """Return whether a level includes steps."""
     return level in ("full", "high", "low")
 
 
 def exported_steps(turn: Turn, transcript: Transcript, level: ExportLevel) -> Iterator[ExportedStep]:
-    """Yield the steps of a turn, and of the sub-agents that it called, as far as a level tells."""
+    """Yield the steps of a turn and of its sub-agents that a level includes."""
     yield from _export_steps(turn.steps, transcript, level, 0)
 
 
@@ -86,7 +85,7 @@ def _export_steps(
 
 
 def input_text_of(step: Step, transcript: Transcript) -> str:
-    """Return what a tool was asked, or the words of a step that is no tool call."""
+    """Return the input of a tool call, or the text of another step."""
     if step.call is None:
         return ""
     record = transcript.record(step.call)
@@ -103,7 +102,7 @@ def input_text_of(step: Step, transcript: Transcript) -> str:
 
 
 def result_text_of(step: Step, transcript: Transcript) -> str:
-    """Return what came of a tool call."""
+    """Return the result of a tool call."""
     if step.result is None:
         return ""
     for result in transcript.record(step.result).tool_results:
@@ -113,7 +112,7 @@ def result_text_of(step: Step, transcript: Transcript) -> str:
 
 
 def session_facts(session: Session) -> list[tuple[str, str]]:
-    """Return what is to be known of a session, as names and values."""
+    """Return the facts of a session as pairs of name and value."""
     started, ended = session.started, session.ended
     usage = session.usage
     facts = [
@@ -121,21 +120,21 @@ def session_facts(session: Session) -> list[tuple[str, str]]:
         ("project", session.project),
         ("branch", session.branch),
         ("model", ", ".join(model for model in session.models if not model.startswith("<"))),
-        ("client", ", ".join(session.versions)),
+        ("version", ", ".join(session.versions)),
         ("started", humanize.local_minute(started)),
         ("ended", humanize.local_minute(ended)),
         ("turns", str(len(session.turns()))),
-        ("tokens", f"{usage.context:,} in, {usage.output:,} out" if usage.messages else ""),
+        ("tokens", f"{usage.context:,} input, {usage.output:,} output" if usage.messages else ""),
     ]
     return [(name, value) for name, value in facts if value]
 
 
-_MARKDOWN_COMPACTED: Final = "\n---\n\n*Compacted here: what stands above was summed up.*\n"
+_MARKDOWN_COMPACTED: Final = "\n---\n\n*Compaction: the conversation above was replaced by a summary.*\n"
 _SPECIAL_CHARACTERS: Final = re.compile(r"([\\`*_\[\]<>#])")
 
 
 def render_markdown(session: Session, level: ExportLevel) -> Iterator[str]:
-    """Yield a session as stretches of Markdown."""
+    """Yield a session as Markdown, in parts."""
     yield f"# {_escape_inline(session.title.text or session.id)}\n\n"
     for name, value in session_facts(session):
         yield f"- {name}: {_escape_inline(value)}\n"
@@ -154,7 +153,7 @@ def _markdown_turn(session: Session, turn: Turn, level: ExportLevel) -> Iterator
         for exported in exported_steps(turn, session.transcript, level):
             yield _markdown_step(exported)
     if level != "prompts" and turn.answer:
-        # Below the headings of turns, so that those stay the outline.
+        # Below the headings of turns, so that the turns remain the outline.
         yield "\n" + escape_markdown(clean(turn.answer, newlines=True), heading_offset=2) + "\n"
     if turn.closing is not None:
         yield _MARKDOWN_COMPACTED
@@ -178,7 +177,7 @@ def _markdown_step(exported: ExportedStep) -> str:
 
 
 def _markdown_fence(text: str, indent: str) -> str:
-    """Return a text in a fence that nothing in it can end."""
+    """Return a text in a fence that its content cannot close."""
     cleaned = clean(text.strip("\n"), newlines=True)
     fence = fence_for(cleaned)
     lines = "\n".join(f"{indent}{line}" for line in (f"{fence}text", *cleaned.split("\n"), fence))
@@ -200,11 +199,11 @@ def _markdown_code(text: str) -> str:
 
 
 _SEPARATOR: Final = "-" * 72
-_PLAIN_COMPACTED: Final = "compacted here\n"
+_PLAIN_COMPACTED: Final = "Compaction\n"
 
 
 def render_plain_text(session: Session, level: ExportLevel) -> Iterator[str]:
-    """Yield a session as stretches of text."""
+    """Yield a session as plain text, in parts."""
     yield f"{clean(session.title.text or session.id)}\n"
     for name, value in session_facts(session):
         yield f"{name:>10}  {clean(value)}\n"
@@ -251,10 +250,10 @@ _DELETED: Final = b'"isDeleted"'
 
 
 def lossless_json(session_file: DiscoveredFile, masker: Masker | None) -> Iterator[bytes]:
-    """Yield a session as stretches of one JSON object.
+    """Yield a session as one JSON object, in parts.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The session cannot be read.
     """
     with open_file_session(session_file) as session:
         facts: dict[str, Any] = {
@@ -293,7 +292,7 @@ def _file_json(session_file: DiscoveredFile, masker: Masker | None) -> Iterator[
 
 
 def _deleted_records(data: bytes) -> dict[int, tuple[str, ...]]:
-    """Return which records are deleted, and of which only some results are."""
+    """Return the offsets of deleted records; for partly deleted records, the calls whose results are deleted."""
     if _DELETED not in data:
         return {}
     source = load(BytesSource(data)).source
@@ -339,10 +338,10 @@ def _is_json(line: bytes) -> bool:
 
 
 def api_messages(masked_session: MaskedSession, *, masked: bool) -> list[ApiMessage]:
-    """Return the conversation as the API accepts it.
+    """Return the conversation as API messages.
 
     Raises:
-        StenoError: it would not; that is a fault of ours.
+        StenoError: The messages violate the rules of the API, which is a bug in steno.
     """
     message_list = masked_session.session.messages()
     if masked:
@@ -351,12 +350,12 @@ def api_messages(masked_session: MaskedSession, *, masked: bool) -> list[ApiMess
         message_list = [_without_broken_thinking(message, signed) for message in message_list]
     violations = find_breaches(message_list)
     if violations:
-        raise StenoError(f"the API would refuse what came out: {violations[0]}")
+        raise StenoError(f"the exported messages violate the Messages API: {violations[0]}")
     return message_list
 
 
 def _thinking_by_signature(session: Session) -> dict[str, str]:
-    """Return every thought by its signature, as it was before it was masked."""
+    """Return the unmasked thinking texts by signature."""
     return {
         block.signature: block.thinking
         for node in session.transcript.nodes

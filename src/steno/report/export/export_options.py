@@ -1,4 +1,4 @@
-"""Export formats and levels of detail, as the command line offers them; imports nothing heavy."""
+"""Export formats and levels of detail; imports nothing heavy, as the command line needs them at start."""
 
 from typing import Final, Literal, get_args
 
@@ -6,6 +6,9 @@ ExportFormat = Literal["html", "markdown", "json", "messages", "steps", "parquet
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 
 ExportLevel = Literal["full", "high", "low", "minimal", "prompts"]
-"""full: everything; high: all but notes and hooks; low: steps as one line each; minimal: prompts and
-answers; prompts: what was asked."""
+"""Level of detail.
+
+full: everything; high: without notes and hooks; low: one line per step; minimal: prompts and answers; prompts: prompts
+only.
+"""
 LEVELS: Final[tuple[ExportLevel, ...]] = get_args(ExportLevel)

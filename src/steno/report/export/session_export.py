@@ -1,4 +1,4 @@
-"""Exports sessions and the tables of the index to files: selection, file names, writing without overwriting."""
+"""Exports sessions and index tables to files: selection, file names, writing without overwriting."""
 
 import os
 import re
@@ -38,7 +38,7 @@ _NON_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
 
 
 def export_name(session: Session, used_names: set[str]) -> str:
-    """Return a name that is safe on every file system, and add it to those taken."""
+    """Return a file name that is valid on all file systems, and add it to the used names."""
     started = session.started
     day = local_date(started)
     short_id = _slug(session.id[:SHORT_ID_LENGTH])
@@ -47,7 +47,7 @@ def export_name(session: Session, used_names: set[str]) -> str:
 
 
 def unused_name(stem: str, used_names: set[str]) -> str:
-    """Return a name that nobody has yet, and add it to those taken."""
+    """Return an unused name, and add it to the used names."""
     name, number = stem, 1
     while name in used_names or name == "index":
         number += 1
@@ -57,7 +57,7 @@ def unused_name(stem: str, used_names: set[str]) -> str:
 
 
 def _slug(text: str) -> str:
-    r"""Return letters and digits of a text, with dashes between words.
+    r"""Return the ASCII letters and digits of a text, with dashes between words.
 
     >>> _slug("Fix the <b>Überlauf</b>, ../../now!")
     'fix-the-b-uberlauf-b-now'
@@ -67,35 +67,35 @@ def _slug(text: str) -> str:
 
 
 _BUFFER_SIZE: Final = 1 << 18
-_OVERWRITE_HINT: Final = "--force writes over it"
+_OVERWRITE_HINT: Final = "Add --force to overwrite it."
 
 
 def create_output_folder(path: str, *, force: bool) -> None:
-    """Make a folder, or take an empty one.
+    """Create a directory, or accept an empty one.
 
     Raises:
-        BadRequest: something is in it, and nobody said that it may be written over.
-        Unwritable: it cannot be made.
+        BadRequest: The directory is not empty and `force` is not set.
+        Unwritable: The directory cannot be created.
     """
     try:
         os.makedirs(path, exist_ok=True)
         with os.scandir(path) as entries:
             empty = next(entries, None) is None
     except OSError as error:
-        raise Unwritable(f"cannot make {path}: {_error_text(error)}") from error
+        raise Unwritable(f"cannot create {path}: {_error_text(error)}") from error
     if not empty and not force:
-        raise BadRequest(f"{path} is not empty", hint="--force writes into it all the same")
+        raise BadRequest(f"{path} is not empty", hint="Add --force to write into it.")
 
 
 def write_output_file(path: str, chunks: Iterable[bytes], *, force: bool) -> int:
-    """Write a file; return how many bytes it has.
+    """Write a file and return its size in bytes.
 
     Raises:
-        BadRequest: it is there already, and nobody said that it may be written over.
-        Unwritable: it cannot be written.
+        BadRequest: The file exists and `force` is not set.
+        Unwritable: The file cannot be written.
     """
     if not force and os.path.lexists(path):
-        raise BadRequest(f"{path} is there already", hint=_OVERWRITE_HINT)
+        raise BadRequest(f"{path} already exists", hint=_OVERWRITE_HINT)
     partial_path = f"{path}.{os.getpid()}.part"
     size = 0
     try:
@@ -116,9 +116,9 @@ def _error_text(error: OSError) -> str:
 
 
 def sessions_of_project(project: str, roots: Sequence[str] | None) -> list[DiscoveredFile]:
-    """Return the sessions whose project's path has some words in it, newest first.
+    """Return the sessions whose project path contains a text, newest first.
 
-    `.` is the folder one is in, with what lies below it.
+    `.` matches the current directory and its subdirectories.
     """
     query = UsageQuery(project=project, here=os.getcwd() if project == "." else "")
     return [
@@ -136,10 +136,10 @@ def _shown_project(session_file: DiscoveredFile) -> str | None:
 
 
 def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]:
-    """Return the sessions in which words stand, or whose sub-agents have them, newest first.
+    """Return the sessions that match a search, including matches in sub-agents, newest first.
 
     Raises:
-        StenoError: the words make no sense, or the index cannot be read.
+        StenoError: The query is invalid, or the index cannot be read.
     """
     from steno.index.database import ARRAY_SQL, json_array
     from steno.index.search.finder import open_finder
@@ -160,7 +160,7 @@ def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]
 
 
 def index_ids_of(index: "SessionIndex", files: Sequence[DiscoveredFile]) -> list[int]:
-    """Return the numbers of sessions in the index, with those of their sub-agents."""
+    """Return the file numbers of sessions and their sub-agents in the index."""
     from steno.index.database import ARRAY_SQL, json_array
 
     paths = [_index_path(session_file.path) for session_file in files]
@@ -180,7 +180,7 @@ _FILE_ENDINGS: Final[dict[str, str]] = {"markdown": ".md", "txt": ".txt", "json"
 
 
 class ExportJob(msgspec.Struct):
-    """What is to be done with each session."""
+    """Options for exporting sessions."""
 
     format: ExportFormat = "html"
     level: ExportLevel = "full"
@@ -188,14 +188,14 @@ class ExportJob(msgspec.Struct):
     out: str = ""
     force: bool = False
     done: Callable[[int], None] = lambda _size: None
-    """Is told how many bytes were read."""
+    """Called with the number of bytes read."""
 
 
 def export_chunks(session_file: DiscoveredFile, job: ExportJob) -> Iterator[bytes]:
-    """Yield a session in one of the formats that are one file.
+    """Yield a session in a single-file format.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The session cannot be read.
     """
     if job.format == "json":
         yield from lossless_json(session_file, job.masker)
@@ -215,10 +215,10 @@ def _render_chunks(masked_session: MaskedSession, job: ExportJob) -> Iterator[by
 
 
 def write_files(files: Iterable[tuple[str, list[bytes]]], job: ExportJob) -> list[str]:
-    """Write files into a folder as they come, in pieces; return their paths.
+    """Write files, given as chunks, into a directory; return their paths.
 
     Raises:
-        StenoError: something cannot be read or written.
+        StenoError: A file cannot be read or written.
     """
     create_output_folder(job.out, force=job.force)
     written: list[str] = []
@@ -230,10 +230,10 @@ def write_files(files: Iterable[tuple[str, list[bytes]]], job: ExportJob) -> lis
 
 
 def write_sessions(files: Sequence[DiscoveredFile], job: ExportJob) -> list[str]:
-    """Write each session into a file of its own; return their paths.
+    """Write each session to a file; return the paths.
 
     Raises:
-        StenoError: something cannot be read or written.
+        StenoError: A session cannot be read or written.
     """
     create_output_folder(job.out, force=job.force)
     used_names: set[str] = set()
@@ -252,7 +252,7 @@ def write_sessions(files: Sequence[DiscoveredFile], job: ExportJob) -> list[str]
 
 
 def _reading_masker(job: ExportJob) -> Masker | None:
-    """Return what masks a session that is told; what is lossless masks by itself, and counts."""
+    """Return the masker for rendering; lossless JSON masks and counts separately."""
     return Masker() if job.masker is not None and job.format == "json" else job.masker
 
 
@@ -266,19 +266,19 @@ PARQUET_TABLES: Final = {
     "usage": ("file",),
     "links": ("file",),
 }
-"""Every table, with the column that says which file a row is of, and how many bits to drop of it."""
+"""Tables, with the column that identifies the file and the number of bits to shift it right."""
 _OMITTED_COLUMNS: Final = {"files": ("state", "mark", "root", "device", "inode")}
-"""What only the index itself has a use for."""
+"""Columns that are internal to the index."""
 _ARROW_TYPES: Final = {"INTEGER": "int64", "REAL": "float64"}
-"""What a column is, by how the index declares it; all else is text."""
+"""Arrow types by declared column type; all others are text."""
 _MAX_IDS_PER_QUERY: Final = 500
 
 
 def require_pyarrow() -> None:
-    """Say so where pyarrow is not there.
+    """Require pyarrow.
 
     Raises:
-        BadRequest: it is not.
+        BadRequest: pyarrow is not installed.
     """
     require("parquet", "Parquet")
 
@@ -286,7 +286,7 @@ def require_pyarrow() -> None:
 def table_columns(
     connection: Connection, files: Sequence[int], masker: Masker | None
 ) -> Iterator[tuple[str, dict[str, list[Any]]]]:
-    """Yield each table with its columns, of some files."""
+    """Yield each table with its columns, restricted to files."""
     for name, (column, *bits) in PARQUET_TABLES.items():
         key = f"{column} >> {bits[0]}" if bits else column
         rows: list[tuple[Any, ...]] = []
@@ -296,7 +296,7 @@ def table_columns(
         for at in range(0, max(1, len(files)), _MAX_IDS_PER_QUERY):
             chunk = files[at : at + _MAX_IDS_PER_QUERY]
             placeholders = ", ".join("?" * len(chunk))
-            # Names of tables and columns are ours; the numbers are bound.
+            # Table and column names are constants; the numbers are bound parameters.
             cursor = connection.execute(f"SELECT {column_list} FROM {name} WHERE {key} IN ({placeholders})", chunk)
             rows += cursor.fetchall()
         yield (name, {each: [_value(row[index], masker) for row in rows] for index, each in enumerate(names)})
@@ -311,19 +311,19 @@ def _value(value: Any, masker: Masker | None) -> Any:
 
 
 def _column_types(connection: Connection, name: str) -> dict[str, str]:
-    """Return what the columns of a table are, also where it has no rows to tell it by.
+    """Return the Arrow types of the columns of a table.
 
-    Generated columns are not among them: they repeat others, for the sake of the index.
+    Generated columns are not included: they repeat other columns for the index.
     """
     rows = connection.execute(f"SELECT name, type FROM pragma_table_info('{name}')")
     return {column: _ARROW_TYPES.get(declared, "string") for column, declared in rows}
 
 
 def write_parquet_tables(connection: Connection, files: Sequence[int], job: ExportJob) -> list[str]:
-    """Write every table into a file of its own; return their paths.
+    """Write each table to a Parquet file; return the paths.
 
     Raises:
-        StenoError: something cannot be written.
+        StenoError: A file cannot be written.
     """
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")

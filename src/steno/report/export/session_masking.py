@@ -1,8 +1,8 @@
 """Masks the secrets of a session before it is read, and lists them.
 
-Nothing made from a masked session can contain a secret, because it was never there. A finding of
-the scan does not contain the secret either: only the prefix its vendor publishes, its length, and a
-hash with a random key, by which two findings of one scan can be compared.
+Output made from a masked session cannot contain a secret, as the secret is removed before parsing. A finding of the
+scan does not contain the secret either: only the prefix published by its vendor, its length, and a hash with a random
+key, so that findings of one scan can be compared.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ from steno.store.watch.incremental import agent_files
 
 
 class MaskedSession(msgspec.Struct, frozen=True):
-    """A session on its way out."""
+    """A session to export, and its file."""
 
     session: Session
     found: DiscoveredFile
@@ -37,10 +37,10 @@ class MaskedSession(msgspec.Struct, frozen=True):
 
 
 def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSession:
-    """Return a session with its sub-agents; without a masker, as it is.
+    """Open a session with its sub-agents, masked if a masker is given.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The session cannot be read.
     """
     name = session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
@@ -48,7 +48,7 @@ def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSe
         try:
             data = read_bytes_of(agent_file)
         except Unreadable:
-            # The session's own story must not fail for want of a sub-agent's.
+            # A missing sub-agent must not prevent the export of the session.
             data = b""
         masked = masked_bytes(data, masker, f"{name}/{agent_file.place.agent_id}")
         return load(BytesSource(masked), keep=True)
@@ -66,17 +66,17 @@ def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSe
 
 
 def read_bytes_of(session_file: DiscoveredFile) -> bytes:
-    """Return all of a file.
+    """Return the content of a file.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The file cannot be read.
     """
     with open_file(session_file) as source:
         return source.read(0, source.size)
 
 
 def masked_bytes(data: bytes, masker: Masker | None, location: str) -> bytes:
-    """Return the bytes of a file as they may leave."""
+    """Return the content of a file, masked if a masker is given."""
     return data if masker is None else masker.mask_bytes(data, location)
 
 
@@ -93,14 +93,14 @@ def _mask_agent(agent: SubagentFile, masker: Masker | None) -> SubagentFile:
 
 
 class MaskedSpans:
-    """What of a file is masked: asked for by span, because spans are told as they are."""
+    """Masked spans of a file, applied to parts of it without shifting offsets."""
 
     def __init__(self, edits: Sequence[MaskEdit]) -> None:
         self._edits = edits
         self._ends = [edit.end for edit in edits]
 
     def masked_bytes_between(self, data: bytes, begin: int, end: int) -> bytes:
-        """Return a stretch of a file, masked; what goes beyond it is masked on either side."""
+        """Return a part of a file with its secrets masked, including those that extend beyond it."""
         clipped: list[MaskEdit] = []
         for number in range(bisect_right(self._ends, begin), len(self._edits)):
             edit = self._edits[number]
@@ -112,7 +112,7 @@ class MaskedSpans:
 
 
 def find_masked_spans(data: bytes, masker: Masker | None, location: str) -> MaskedSpans:
-    """Return what is to be masked in a file, and note it."""
+    """Return the spans to mask in a file, and record them in the masker."""
     if masker is None:
         return MaskedSpans(())
     edits = find_edits(data)
@@ -127,37 +127,37 @@ _PREFIXES: Final = {
 
 
 class SecretFinding(msgspec.Struct, frozen=True):
-    """One secret, and where it is."""
+    """A secret and its location."""
 
     family: str
     line: int
-    """The line of the file, from 1."""
+    """Line number, starting at 1."""
     byte: int
-    """The byte where the record begins, as `steno show SESSION --at BYTE` takes it."""
+    """Offset of the record, as for `steno show SESSION --at BYTE`."""
     turn: int | None
     tool: str
-    """The tool whose input or result holds it; empty elsewhere."""
+    """Tool whose input or result contains the secret; empty for other records."""
     encoding: str
-    """How it is written, such as base64; empty if it is plain."""
+    """Encoding, for example base64; empty for plain text."""
     prefix: str
-    """The public beginning of tokens of this family; empty if there is none."""
+    """Published prefix of tokens of this family; empty if there is none."""
     length: int
     hash: str
 
 
 class FileSecrets(msgspec.Struct, frozen=True):
-    """The secrets in one file."""
+    """Secrets in one file."""
 
     session_file: DiscoveredFile
     findings: tuple[SecretFinding, ...]
     error: str = ""
-    """Why the file could not be read."""
+    """Reason why the file could not be read."""
 
 
 def scan_for_secrets(
     files: Iterable[DiscoveredFile], progress: Callable[[int], None] = lambda _size: None
 ) -> Iterator[FileSecrets]:
-    """Yield the secrets of each session file and of its sub-agents' files."""
+    """Yield the secrets in each session file and its sub-agent files."""
     key = token_bytes(16)
     for session in files:
         for session_file in (session, *session.agents):
@@ -200,7 +200,7 @@ def _prefix_of(edit: MaskEdit, secret: bytes) -> str:
 
 
 class _SecretLocator:
-    """Says where in a session a byte of its file is."""
+    """Locates a byte offset in a session: line, record, turn, tool."""
 
     def __init__(self, data: bytes) -> None:
         self._starts = [0]
@@ -215,16 +215,16 @@ class _SecretLocator:
         self._callers = {use: node for node in self._transcript.nodes for use in node.uses}
 
     def line_of(self, offset: int) -> tuple[int, int]:
-        """Return the number of a line and the byte where it begins."""
+        """Return the line number of an offset, and the offset of the line."""
         line = bisect_right(self._starts, offset)
         return line, self._starts[line - 1]
 
     def node_at(self, byte: int) -> Node | None:
-        """Return the record that begins at a byte."""
+        """Return the record at an offset."""
         return self._nodes.get(byte)
 
     def turn_of(self, node: Node | None) -> int | None:
-        """Return the number of the turn that a record belongs to."""
+        """Return the turn number of a record."""
         return self._turns.get(node.offset) if node is not None else None
 
     def tool_of(self, node: Node | None) -> str:

@@ -1,13 +1,13 @@
-"""Keeps a folder of steps in sync with the sessions: only changed sessions are written.
+"""Keeps a steps directory in sync with the sessions: only changed sessions are written.
 
     report = sync_steps(StepsJob("/home/ada/steps", roots_of()))
 
-A session is changed if the SHA-256 of its file differs from the one in `metadata.json`; so a copy
-with another time is unchanged, and a file rewritten with the same size is not. Afterwards the
-folder holds what an export into an empty one would write, however earlier runs were interrupted.
+A session is changed if the SHA-256 of its file differs from the one in `metadata.json`. A copy with another
+modification time is therefore unchanged, and a file rewritten with the same size is changed. After a sync the
+directory has the same content as an export into an empty one, even if earlier runs were interrupted.
 
-steno owns a folder if its metadata says so and names the folder. Nothing else is touched. A cache
-in steno's folder saves reading unchanged files; without it every file is read once more.
+steno owns a session directory if its metadata names steno as writer and matches the directory name. Other directories
+are not modified. A cache in steno's directory saves reading unchanged files; without it every file is read once more.
 """
 
 import errno
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 
 FileIdentity: TypeAlias = tuple[int, int, int, int, int]
-"""Device, inode, size and the times of the last write and of the last change."""
+"""Device, inode, size, modification time and change time."""
 _SETTLED_NANOS: Final = 2_000_000_000
-"""A file changed more recently may be changed again without another time."""
+"""Minimum age of a change: a later write within the timestamp resolution would be missed."""
 
 
 class _Entry(msgspec.Struct, array_like=True):
@@ -67,7 +67,7 @@ class _StoredCache(msgspec.Struct):
 
 
 class SourceCache:
-    """The states of the sources of one output folder."""
+    """States of the sources of one output directory."""
 
     def __init__(self, folder: str, version: int) -> None:
         self._name = os.path.join("steps", f"{crc32(os.fsencode(folder)):08x}.cache")
@@ -76,7 +76,7 @@ class SourceCache:
         self._changed = False
 
     def identity(self, source: Source) -> FileIdentity | None:
-        """Return what tells one state of a file from another; None where that is not certain."""
+        """Return the identity of a file's current content; None if it is not reliable."""
         if isinstance(source.found, ArchivedFile):
             return None
         try:
@@ -89,25 +89,25 @@ class SourceCache:
         return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def state(self, source: Source) -> SourceState | None:
-        """Return the state of a file that nobody has written to since it was read."""
+        """Return the state of a file that has not changed since it was read."""
         entry = self._entries.get(source.id)
         if entry is None or entry.identity != self.identity(source):
             return None
         return entry.state
 
     def last_state(self, source: Source) -> SourceState | None:
-        """Return the state that a file had when it was read last."""
+        """Return the state of a file when it was last read."""
         entry = self._entries.get(source.id)
         return None if entry is None else entry.state
 
     def put(self, source: Source, identity: FileIdentity | None, state: SourceState) -> None:
-        """Keep a state; `identity` is that of the file before it was read."""
+        """Store a state; `identity` was determined before the file was read."""
         if identity is not None:
             self._entries[source.id] = _Entry(identity, state)
             self._changed = True
 
     def store(self, sources: set[str]) -> None:
-        """Store what is known of some sources for the next run, and forget the others."""
+        """Write the states of the given sources to the cache, and drop all others."""
         entries = {name: entry for name, entry in self._entries.items() if name in sources}
         if self._changed or len(entries) != len(self._entries):
             atomic.write_cache(self._name, msgspec.msgpack.encode(_StoredCache(self._version, entries)))
@@ -125,40 +125,40 @@ def _load_cache(name: str, version: int) -> dict[str, _Entry]:
 
 
 ProgressPlan: TypeAlias = Callable[[int], Callable[[int], None]]
-"""What is told how many bytes there are, and returns what is told of each step."""
+"""Receives the total number of bytes and returns a progress callback."""
 _LARGEST_METADATA: Final = 1 << 20
 _FOLDER_ERRORS: Final = frozenset(
     (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.EACCES, errno.EPERM)
 )
-"""Errors that come of what is in a folder, or of who may write to it."""
+"""Errors caused by the content or the permissions of one directory."""
 _INCOMPLETE_KINDS: Final = frozenset(("denied", "unreadable", "missing", "too-deep"))
-"""Problems because of which a session may be there and was not found."""
+"""Problems that may hide existing sessions."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A file of which nothing was written, and why."""
+    """A file that was not written, and the reason."""
 
     path: str
     reason: str
     failed: bool = False
-    """Whether it should have been written."""
+    """Whether it is an error that the file was not written."""
 
 
 class StepsJob(msgspec.Struct):
-    """What to write where."""
+    """Options of a sync."""
 
     out: str
     roots: tuple[str, ...]
     masker: Masker | None = None
     listed: bool = False
-    """Only sessions that the list rule shows."""
+    """Write only sessions that the list rule shows."""
     force: bool = False
-    """Also into folders that something else wrote."""
+    """Overwrite directories that steno did not write."""
     planned: ProgressPlan | None = None
 
 
 class StepsReport(msgspec.Struct):
-    """What was done. Sessions are named by their folders."""
+    """Result of a sync. Sessions are identified by their directories."""
 
     written: list[str] = []
     unchanged: list[str] = []
@@ -166,28 +166,28 @@ class StepsReport(msgspec.Struct):
     skipped: list[Skipped] = []
     problems: list[Problem] = []
     status_changes_at: float | None = None
-    """When the status of a running session changes next, if nothing is written to it."""
+    """Time of the next status change of a running session, if its file does not change."""
 
     @property
     def changed(self) -> bool:
-        """Whether anything in the folder is different now."""
+        """Whether the sync changed any file."""
         return bool(self.written or self.removed)
 
     @property
     def failed(self) -> list[Skipped]:
-        """What should have been written."""
+        """Files that could not be written."""
         return [each for each in self.skipped if each.failed]
 
 
 def sync_steps(job: StepsJob, selected: Sequence[DiscoveredFile] | None = None) -> StepsReport:
-    """Write the steps of changed sessions, and remove those whose session is gone.
+    """Write the steps of changed sessions, and remove those of deleted sessions.
 
-    Without `chosen` it is about all sessions on the disk below the roots; with it, other sessions that
-    are still there keep their folders.
+    Without `selected`, all sessions below the roots are synced; with it, other existing sessions keep their
+    directories.
 
     Raises:
-        BadRequest: the folder lies where sessions are kept.
-        Unwritable: the folder cannot be written; what was written before is complete.
+        BadRequest: The directory is inside a directory of sessions.
+        Unwritable: The directory cannot be written; earlier writes are complete.
     """
     forbidden_folders = [root for root in (*job.roots, config_dir()) if not os.path.isfile(root)]
     with OutputFolder(job.out, STEP_FILES, protected=forbidden_folders) as output:
@@ -195,7 +195,7 @@ def sync_steps(job: StepsJob, selected: Sequence[DiscoveredFile] | None = None) 
 
 
 class _RecordedFolder(msgspec.Struct, frozen=True):
-    """What the metadata of a folder says about its source."""
+    """Source of a session directory, from its metadata."""
 
     version: int
     redacted: bool
@@ -206,7 +206,7 @@ class _RecordedFolder(msgspec.Struct, frozen=True):
     steps_sha256: str
     state: SourceState
     intact: bool
-    """Whether the metadata is as it was written."""
+    """Whether the metadata is unmodified."""
 
 
 class _SyncRun:
@@ -218,10 +218,10 @@ class _SyncRun:
         self._roots = tuple(os.path.abspath(root) for root in job.roots)
         self._cache = SourceCache(output.real_path, SYNC_VERSION)
         self._folders: dict[str, _RecordedFolder] = {}
-        """The folders that are steno's own, by name."""
+        """Directories owned by steno, by name."""
         self._folders_by_source: dict[str, list[str]] = {}
         self._remaining_names: set[str] = set()
-        """The names of folders that stay."""
+        """Names of directories to keep."""
         self._used_names: set[str] = set()
 
     def run(self, selected: Sequence[DiscoveredFile] | None) -> StepsReport:
@@ -256,10 +256,10 @@ class _SyncRun:
             return _ignore
         return self._job.planned(sum(source.found.size for source in sources))
 
-    # What there is
+    # Sources
 
     def _find_sources(self) -> dict[str, Source]:
-        """Return every session on the disk below the roots, by its id."""
+        """Return every session below the roots by source ID."""
         sources: dict[str, Source] = {}
         for root in self._job.roots:
             for session_file in Discovery(root, self._report.problems).sessions():
@@ -280,7 +280,7 @@ class _SyncRun:
     def _source(self, session_file: DiscoveredFile) -> Source:
         path = os.path.abspath(session_file.path)
         root = os.path.abspath(session_file.root)
-        # The same folder, however somebody named the session.
+        # Use the known root, however the path of the session was given.
         root = next((known_root for known_root in self._roots if is_below(path, known_root)), root)
         return Source(session_file, path, _path_hash(path), _path_hash(root))
 
@@ -296,7 +296,7 @@ class _SyncRun:
             names = self._folders_by_source.get(source.id, ())
             self._skip(source, str(error), failed=True)
             self._remaining_names.update(names)
-            # A copy with the same id does not take its folder over.
+            # A copy with the same ID must not take over its directory.
             self._used_names.update(name.lower() for name in names)
 
     def _update_source(self, source: Source, *, sync_all: bool) -> None:
@@ -319,7 +319,7 @@ class _SyncRun:
                 return
         else:
             folder = self._output.kind(name) == "folder"
-            problem = "was not written by steno" if folder else "is not a readable folder"
+            problem = "was not written by steno" if folder else "is not a readable directory"
             reason = f"{os.path.join(self._job.out, name)} {problem}"
             self._skip(source, reason, failed=True)
             return
@@ -327,10 +327,10 @@ class _SyncRun:
         self._note_status_change(state)
 
     def _write(self, name: str, source: Source, output: StepsOutput) -> bool:
-        """Write a session; False where its own folder cannot be written, and others may be.
+        """Write a session; return False if only its directory cannot be written.
 
         Raises:
-            Unwritable: nothing can be written.
+            Unwritable: Nothing can be written.
         """
         try:
             self._output.write(name, output.files(self._now))
@@ -350,13 +350,13 @@ class _SyncRun:
         return state.reason
 
     def _note_status_change(self, state: SourceState) -> None:
-        """Note when the status of a running session changes without anything being written."""
+        """Record when the status of a running session changes even if its file does not."""
         if is_running(state, self._now):
             until, earliest = running_until(state), self._report.status_changes_at
             self._report.status_changes_at = until if earliest is None else min(earliest, until)
 
     def _known_state(self, source: Source) -> SourceState | None:
-        """Return the state of a file that is as it was; None where it has to be read."""
+        """Return the known state of an unchanged file; None if the file must be read."""
         cached_state = self._cache.state(source)
         if cached_state is not None:
             return cached_state
@@ -382,7 +382,7 @@ class _SyncRun:
         return output
 
     def _folder_name(self, source: Source, state: SourceState, *, sync_all: bool) -> str:
-        """Return the folder of a session; a copy with the same id has a number behind it."""
+        """Return the directory of a session; further copies with the same ID get a number suffix."""
         if not sync_all:
             for name in self._folders_by_source.get(source.id, ()):
                 if name.lower() not in self._used_names:
@@ -408,10 +408,10 @@ class _SyncRun:
         kind = self._output.kind(name)
         return kind in ("missing", "empty") or (self._job.force and kind == "folder")
 
-    # What is gone
+    # Deleted sessions
 
     def _remove_gone(self, existing: dict[str, Source], sources: Sequence[Source]) -> None:
-        """Remove the folders of sessions that are gone, or are not written any more."""
+        """Remove the directories of sessions that are deleted or no longer written."""
         is_complete = not any(problem.kind in _INCOMPLETE_KINDS for problem in self._report.problems)
         roots = {_path_hash(root) for root in self._roots}
         selected_ids = {source.id for source in sources}
@@ -419,7 +419,7 @@ class _SyncRun:
             if name in self._remaining_names:
                 continue
             gone = is_complete and recorded.source_id not in existing and recorded.root_id in roots
-            # Else its file is there, and is written elsewhere now or not at all.
+            # Otherwise the session exists and is written to another directory or excluded.
             if gone or recorded.source_id in selected_ids:
                 self._remove(name)
 
@@ -433,18 +433,18 @@ class _SyncRun:
             self._report.skipped.append(Skipped(path, str(error), failed=True))
             return
         if not removed_completely:
-            self._report.skipped.append(Skipped(path, "other files in it were left"))
+            self._report.skipped.append(Skipped(path, "kept other files in the directory"))
         self._report.removed.append(name)
 
 
 def _is_about_one_folder(error: Unwritable) -> bool:
-    """Return whether only the folder of one session cannot be written, and others can."""
+    """Return whether the error affects only the directory of one session."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in _FOLDER_ERRORS
 
 
 def _recorded_folder(name: str, raw: bytes | None) -> _RecordedFolder | None:
-    """Return what metadata says, if steno wrote it for a folder of that name."""
+    """Return the metadata of a directory, if steno wrote it for a directory with that name."""
     if raw is None:
         return None
     try:
@@ -481,7 +481,7 @@ def _recorded_folder(name: str, raw: bytes | None) -> _RecordedFolder | None:
 
 
 def _is_folder_of(name: str, session_id: str) -> bool:
-    """Return whether a folder is named after a session, with a number behind it or without."""
+    """Return whether a directory name is a session ID, optionally with a number suffix."""
     number = name[len(session_id) :]
     if not session_id or not name.startswith(session_id):
         return False
@@ -489,7 +489,7 @@ def _is_folder_of(name: str, session_id: str) -> bool:
 
 
 def _path_hash(path: str) -> str:
-    """Return a path as a hash: metadata that is masked must not tell it."""
+    """Return the hash of a path: masked metadata must not reveal the path."""
     return blake2b(os.fsencode(path), digest_size=16).hexdigest()
 
 

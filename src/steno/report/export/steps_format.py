@@ -1,8 +1,8 @@
 """A session as `steps.jsonl` and `metadata.json`, in the published format.
 
-A user record is a USER_MESSAGE, or a TOOL_RESULT if it answers a call; an assistant record is an
-ASSISTANT_MESSAGE, or a TOOL_CALL if it makes one. Summaries have 200 characters. Records of other
-types, of sub-agents, and of files without a session id are left out, as the format asks.
+A user record is a USER_MESSAGE, or a TOOL_RESULT if it answers a call; an assistant record is an ASSISTANT_MESSAGE, or
+a TOOL_CALL if it makes one. Summaries have 200 characters. Records of other types, of sub-agents, and of files without
+a session ID are omitted, as the format requires.
 """
 
 import re
@@ -37,21 +37,21 @@ from steno.store.summary import find_ending
 STEPS_FILE: Final = "steps.jsonl"
 METADATA_FILE: Final = "metadata.json"
 STEP_FILES: Final = (STEPS_FILE, METADATA_FILE)
-"""In the order they are written: the metadata says what the steps have to be."""
+"""In write order: the metadata contains the hash of the steps."""
 SYNC_VERSION: Final = 2
-"""Counted on whenever other steps or metadata are made of the same file: all are written anew."""
+"""Increased when the same file results in different steps or metadata, so that all directories are rewritten."""
 WRITER: Final = "steno"
 _SEAL_KEY: Final = "metadata_sha256"
 _SUMMARY_LENGTH: Final = 200
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 SkipReason: TypeAlias = Literal[
-    "", "empty file", "file name is not a session id", "transcript of a sub-agent", "no user or assistant records"
+    "", "empty file", "file name is not a session ID", "transcript of a sub-agent", "no user or assistant records"
 ]
-"""Why a file becomes no steps; nothing for one that does."""
+"""Reason why a file has no steps; empty if it has."""
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A session file, named so that nothing of its path is told: `id` and `root_id` are hashes."""
+    """A session file; `id` and `root_id` are hashes that do not reveal its path."""
 
     found: DiscoveredFile
     path: str
@@ -60,7 +60,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class SourceState(msgspec.Struct, frozen=True):
-    """What the bytes of a session file say, as far as it decides what is written and when."""
+    """Content of a session file, as far as it determines the output."""
 
     size: int
     sha256: str
@@ -69,18 +69,18 @@ class SourceState(msgspec.Struct, frozen=True):
     counts: StepCounts = StepCounts()
     ending: Ending = ""
     last_record: float | None = None
-    """When its last record was written, in seconds."""
+    """Time of the last record in seconds."""
 
 
 class StepsOutput(msgspec.Struct, frozen=True):
-    """The steps of a session, as bytes, and what the metadata says about them."""
+    """Steps of a session as bytes, and their metadata."""
 
     state: SourceState
     steps: bytes
     metadata: dict[str, Any]
 
     def files(self, now: float) -> dict[str, bytes]:
-        """Return the files of the session at some time; the time decides the status alone."""
+        """Return the output files at a time; only the status depends on the time."""
         running = is_running(self.state, now)
         metadata = {
             **self.metadata,
@@ -91,32 +91,32 @@ class StepsOutput(msgspec.Struct, frozen=True):
 
 
 def sealed_metadata(metadata: dict[str, Any]) -> bytes:
-    """Return metadata as it is written: with a hash of the rest, which tells if somebody changed it."""
+    """Return the metadata as bytes, with a hash that detects modification."""
     sync = {name: value for name, value in metadata["sync"].items() if name != _SEAL_KEY}
     seal = sha256(encode({**metadata, "sync": sync})).hexdigest()
     return msgspec.json.format(encode({**metadata, "sync": {**sync, _SEAL_KEY: seal}}), indent=2) + b"\n"
 
 
 def status_name(*, running: bool) -> str:
-    """Return the status that the metadata has."""
+    """Return the status for the metadata."""
     return "RUNNING" if running else "COMPLETED"
 
 
 def is_running(state: SourceState, now: float) -> bool:
-    """Return whether a session is at work, or waits for a user who may still be there."""
+    """Return whether a session is live: working, or recently waiting for input."""
     return is_live(state.ending, activity_age(now, state.last_record))
 
 
 def running_until(state: SourceState) -> float:
-    """Return until when a session that is running counts as such, if nothing is written to it."""
+    """Return the time until which a session counts as running if its file does not change."""
     return (state.last_record or 0.0) + LIVE_SECONDS.get(state.ending, 0.0)
 
 
 def session_id_of(session: Session) -> str:
-    """Return the id that steps are written under; nothing for a file that is no session's.
+    """Return the session ID for the steps; empty if the file is not a session.
 
-    It is the name of the file. In a dialect files are named by their time, and ids are no UUIDs, so
-    there it is the id that the records have, or the name of the file, whichever can name a folder.
+    The session ID is the file name. Files in a dialect are named by time and their IDs are not UUIDs; for these it is
+    the ID in the records or the file name, whichever is valid as a directory name.
     """
     if is_uuid(session.name):
         return session.name
@@ -126,7 +126,7 @@ def session_id_of(session: Session) -> str:
 
 
 def session_steps(session: Session) -> list[dict[str, Any]]:
-    """Return the steps, in the order of the file; none for a file that is no session's."""
+    """Return the steps in file order; an empty list if the file is not a session."""
     session_id = session_id_of(session)
     if not session_id:
         return []
@@ -154,14 +154,14 @@ def _step_json(number: int, session_id: str, record: Record) -> dict[str, Any]:
 
 
 def _timestamp(record: Record) -> str | None:
-    """Return a time as the record has it; a number is written as text, which readers expect."""
+    """Return the timestamp of a record; a number is converted to text, which readers expect."""
     if record.timestamp is None or isinstance(record.timestamp, str):
         return record.timestamp
     return None if record.time is None else time_text(record.time)
 
 
 def step_times(steps: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the times of steps, in their order; what is no time is left out."""
+    """Return the valid timestamps of steps in order."""
     return [step["timestamp"] for step in steps if read_time(step["timestamp"]) is not None]
 
 
@@ -197,10 +197,10 @@ def _calls_and_results(record: Record) -> dict[str, Any]:
 
 
 def read_steps(source: Source, masker: Masker | None) -> StepsOutput:
-    """Read a session file and return its steps; a masker masks it first.
+    """Read a session file and return its steps, masked if a masker is given.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The file cannot be read.
     """
     data = read_bytes_of(source.found)
     name = source.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
@@ -218,7 +218,7 @@ def read_steps(source: Source, masker: Masker | None) -> StepsOutput:
         _skip_reason(session, counts, empty=not data),
         counts,
         ending,
-        # As precise as the metadata has it.
+        # Same precision as in the metadata.
         None if last is None else round(last, 3),
     )
     steps = session_steps(session)
@@ -232,14 +232,14 @@ def _skip_reason(session: Session, counts: StepCounts, *, empty: bool) -> SkipRe
     if empty:
         return "empty file"
     if not session_id_of(session):
-        return "file name is not a session id"
+        return "file name is not a session ID"
     return "" if counts.records else "no user or assistant records"
 
 
 def _metadata(
     source: Source, session: Session, state: SourceState, steps: Sequence[dict[str, Any]], masker: Masker | None
 ) -> dict[str, Any]:
-    """Return what is said of the whole; `status` and `ended_at` are filled in when it is written."""
+    """Return the metadata; `status` and `ended_at` are set when it is written."""
     times = step_times(steps)
     last = steps[-1] if steps else {}
     return {
@@ -273,7 +273,7 @@ def _metadata(
 
 
 def _project_path(session: Session, masker: Masker | None) -> str:
-    """Return the project; one that only the name of the folder tells was not masked with the file."""
+    """Return the project; one derived from the directory name was not masked with the file."""
     if session.facts.cwds or masker is None:
         return session.project
     return masker.mask_text(session.project) if session.project else ""

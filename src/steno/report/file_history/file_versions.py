@@ -1,6 +1,6 @@
 """Data model of a file history, and references to one of its versions.
 
-A reference names a version by number, turn, session or time.
+A reference specifies a version by number, turn, session or time.
 """
 
 import re
@@ -14,34 +14,34 @@ from steno.report.humanize import MS_PER_SECOND
 
 Certainty: TypeAlias = Literal["exact", "derived", "partial", "unknown"]
 """exact    written or read as a whole
-derived  what was known before, with an edit carried out
+derived  the previous version with an edit applied
 partial  only some lines are known
-unknown  nobody noted what it was
+unknown  the content is not recorded
 """
 VersionEvent: TypeAlias = Literal["write", "edit", "read", "outside", "command"]
-"""outside  no session wrote this; a later touch found it
-command  a shell command that names the file ran, and may have changed it
+"""outside  not written by a session; detected by a later touch
+command  a shell command that names the file ran and may have changed it
 """
 
 
 class KnownLines(msgspec.Struct, frozen=True):
-    """Some lines of a file, and the number of the first of them."""
+    """Consecutive lines of a file, and the number of the first."""
 
     start: int
     lines: tuple[str, ...]
 
 
 class FileTouch(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that a session had to do with the file. Times are milliseconds."""
+    """One access of a session to the file. Times are in milliseconds."""
 
     tool: str
-    """A tool's name; `attached`, `noticed` or `kept` where the client itself noted the file."""
+    """Tool name, or `attached`, `noticed` or `kept` for an entry that Claude Code itself recorded."""
     tool_input: dict[str, Any] = {}
-    """What the tool was given."""
+    """Input of the tool call."""
     result: dict[str, Any] = {}
-    """What the client kept of the result."""
+    """The `toolUseResult` that Claude Code recorded."""
     model_text: str = ""
-    """What the model was told."""
+    """Tool result shown to the model."""
     file: int = 0
     session: str = ""
     agent: str = ""
@@ -50,38 +50,38 @@ class FileTouch(msgspec.Struct, frozen=True, kw_only=True):
     place: int = 0
     time: int | None = None
     order: int = 0
-    """Where in its file it took effect: the offset of the result."""
+    """Offset of the tool result in its file."""
     abandoned: bool = False
     copies: int = 0
-    """How many other sessions hold a copy of it."""
+    """Number of other sessions with a copy of the touch."""
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """The file at one time, and how it came to be so."""
+    """A version of the file, and the event that produced it."""
 
     name: str
-    """What addresses call it: it stays the same when versions are added."""
+    """Stable identifier in URLs: it does not change when versions are added."""
     verb: VersionEvent
     tool: str
     known: Certainty
     text: str | None = None
     before: str | None = None
-    """Of a change, the text before it, where that is known."""
+    """Text before a change, if known."""
     pieces: tuple[KnownLines, ...] = ()
-    """What is known of one that is known in part."""
+    """Known lines of a partially known version."""
     total: int | None = None
-    """How many lines it has, where that is known of one that is known in part."""
+    """Number of lines of a partially known version, if known."""
     added: int = 0
     removed: int = 0
     wrote: tuple[str, ...] = ()
-    """Of a change to a file that is not known as a whole, the lines that it put in."""
+    """Lines that a change added to a file that is not fully known."""
     note: str = ""
-    """What makes it doubtful, or why it is not known."""
+    """Reason why the version is uncertain or unknown."""
     back: str = ""
-    """The name of the earlier version that it is the same as, of a change from outside."""
+    """Name of the earlier version that an outside change restored."""
     command: str = ""
     settled: bool = False
-    """Of a command: that what came later shows that it changed nothing."""
+    """Whether a later touch shows that the command changed nothing."""
     file: int = 0
     session: str = ""
     agent: str = ""
@@ -92,36 +92,36 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     abandoned: bool = False
     copies: int = 0
     title: str = ""
-    """The session's."""
+    """Title of the session."""
     prompt: str = ""
 
     @property
     def changes(self) -> bool:
-        """Whether the file is another one from here on, or may be."""
+        """Whether the event changes the file or may change it."""
         return self.verb != "read"
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one file, oldest first."""
+    """History of one file, oldest version first."""
 
     path: str
     project: str
     versions: tuple[Version, ...]
     lost: int = 0
-    """How many touches cannot be read any more: their sessions are gone, and not archived."""
+    """Number of touches that cannot be read, because their sessions are deleted and not archived."""
 
     def version_named(self, name: str) -> Version | None:
-        """Return the version that an address names."""
+        """Return the version with a name."""
         return next((version for version in self.versions if version.name == name), None)
 
     def version_before(self, version: Version) -> Version | None:
-        """Return the last version before one whose text, or some of it, is known."""
+        """Return the last earlier version whose text is at least partially known."""
         index = self.versions.index(version)
         earlier = reversed(self.versions[:index])
         return next((earlier_version for earlier_version in earlier if earlier_version.known != "unknown"), None)
 
 
-VERSION_HINT: Final = "a version (3, v3, first, last), SESSION:TURN, SESSION, :TURN, or @ and a time"
+VERSION_HINT: Final = "Use a version (3, v3, first, last), SESSION:TURN, SESSION, :TURN, or @TIME."
 _VERSION_NUMBER: Final = re.compile(r"v?(\d{1,9})")
 _VERSION_NAME: Final = re.compile(r"\d+\.\d+\.\d+b?")
 _TURN_REFERENCE: Final = re.compile(r"([^:]*):(\d{1,9})")
@@ -129,25 +129,25 @@ _MIN_ID_LENGTH: Final = 4
 
 
 def version_number(history: History, version: Version) -> int:
-    """Return which version it is, from 1; 0 for one that is not of this history."""
-    # The very same: to compare texts would take long.
+    """Return the number of a version, from 1; 0 if it is not in the history."""
+    # Compare identities: comparing texts would be slow.
     numbered = enumerate(history.versions, 1)
     return next((number for number, candidate in numbered if candidate is version), 0)
 
 
 def find_version(history: History, text: str, now: float) -> Version:
-    """Return the version that some words mean.
+    """Return the version that a reference specifies.
 
-    `7c1f:4` is the file after turn 4 of that session, `:4` that of the last session that touched
-    it, `@yesterday` the last version before then.
+    `7c1f:4` is the file after turn 4 of that session, `:4` of the session that touched the file last; `@yesterday` is
+    the last version before the end of yesterday.
 
     Raises:
-        BadRequest: the words mean nothing.
-        NotFound: there is no such version.
+        BadRequest: The text is not a version reference.
+        NotFound: The version does not exist.
     """
     reference = text.strip()
     if not history.versions:
-        raise NotFound("nothing is left of this file's versions")
+        raise NotFound("no version of this file can be read")
     if reference in ("first", "last"):
         return history.versions[0 if reference == "first" else -1]
     if number := _VERSION_NUMBER.fullmatch(reference):
@@ -160,12 +160,12 @@ def find_version(history: History, text: str, now: float) -> Version:
         return _version_after_turn(history, turn[1], int(turn[2]))
     if len(reference) >= _MIN_ID_LENGTH:
         return _version_after_turn(history, reference, None)
-    raise BadRequest(f"{text!r} names no version", hint=VERSION_HINT)
+    raise BadRequest(f"not a version: {text!r}", hint=VERSION_HINT)
 
 
 def _version_by_number(history: History, number: int) -> Version:
     if not 1 <= number <= len(history.versions):
-        raise NotFound(f"there is no version {number}", hint=f"they go from 1 to {len(history.versions)}")
+        raise NotFound(f"no version {number}", hint=f"The versions are 1 to {len(history.versions)}.")
     return history.versions[number - 1]
 
 
@@ -173,7 +173,7 @@ def _version_before(history: History, text: str, now: float) -> Version:
     end = parse_time_range(text, now)[1] * MS_PER_SECOND
     earlier = [version for version in history.versions if version.time is not None and version.time < end]
     if not earlier:
-        raise NotFound(f"no session had touched it by {text!r}")
+        raise NotFound(f"no session touched this file up to {text!r}")
     return earlier[-1]
 
 
@@ -182,28 +182,28 @@ def _version_after_turn(history: History, session: str, turn: int | None) -> Ver
     session_versions = [version for version in history.versions if version.session.lower().startswith(session_prefix)]
     names = {each.session for each in session_versions}
     if not session_versions:
-        raise NotFound(f"no session that goes by {session!r} touched this file", hint=VERSION_HINT)
+        raise NotFound(f"no session that matches {session!r} touched this file", hint=VERSION_HINT)
     if len(names) > 1:
-        raise BadRequest(f"several sessions begin with {session!r}", hint=", ".join(sorted(names)))
-    # What was found changed in a turn was changed before it.
+        raise BadRequest(f"{session!r} matches several sessions", hint=", ".join(sorted(names)))
+    # A change detected in a turn was made before it.
     earlier = [each for each in session_versions if turn is None or each.turn <= turn]
     if not earlier:
-        raise NotFound(f"the session had not touched it by turn {turn}")
+        raise NotFound(f"the session did not touch this file up to turn {turn}")
     return earlier[-1]
 
 
 def version_bytes(version: Version) -> bytes:
-    """Return a version as it would lie on the disk, with the line endings that are known of it.
+    """Return a version as file content, with the newlines as far as known.
 
     Raises:
-        NotFound: not all of it is known.
-        BadRequest: it holds what no text file can hold.
+        NotFound: The text is not fully known.
+        BadRequest: The text cannot be encoded as UTF-8.
     """
     if version.text is None:
         known_lines = sum(len(piece.lines) for piece in version.pieces)
-        reason = f"only {known_lines:,} of its lines are known" if known_lines else "nobody recorded it"
-        raise NotFound(f"this version cannot be rebuilt: {reason}", hint=version.note)
+        reason = f"only {known_lines:,} of its lines are known" if known_lines else "its content was not recorded"
+        raise NotFound(f"cannot rebuild this version: {reason}", hint=version.note)
     try:
         return version.text.encode()
     except UnicodeEncodeError as error:
-        raise BadRequest("this version holds half letters, which no file can hold") from error
+        raise BadRequest("this version contains lone surrogates, which cannot be encoded as UTF-8") from error

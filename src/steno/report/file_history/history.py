@@ -25,10 +25,10 @@ def history(
     open_session: SessionOpener | None = None,
     includes_project: Callable[[str], bool] | None = None,
 ) -> History | None:
-    """Return everything that is known of a file; None where no session touched it.
+    """Return the history of a file; None if no session touched it.
 
-    `opened` gives a session; without it nothing is known about abandoned branches. `counts` says of
-    a project whether its sessions may be told; without it all are.
+    `open_session` opens a session; without it abandoned branches are not detected. `includes_project` selects projects;
+    without it all are included.
     """
     with TouchFinder(connection, path, open_session, includes_project) as finder:
         versions = build_versions(finder.touches())
@@ -51,18 +51,18 @@ def history(
 
 
 def normalized_text(version: Version) -> str | None:
-    """Return the text of a version as its readers saw it; of one known in part what is known."""
+    """Return the text of a version with normalized newlines; None if the text is not fully known."""
     return None if version.text is None else normalize_newlines(version.text)
 
 
 def diff_texts(before: str, after: str, context: int = 3) -> list[Hunk]:
-    """Return what changed from one text to another."""
+    """Return the hunks of the diff between two texts."""
     old, new = text_lines(before), text_lines(after)
     return make_hunks(old, new, readable_diff(old, new, max_pairs=_MAX_LINE_PAIRS), context)
 
 
 def count_surviving_lines(before: str, after: str, last: str) -> tuple[int, int]:
-    """Return how many of the lines that a change put in still stand, and how many it put in."""
+    """Return the number of added lines that remain in the last text, and the number of added lines."""
     remaining: dict[str, int] = {}
     for line in text_lines(last):
         remaining[line] = remaining.get(line, 0) + 1
@@ -81,7 +81,7 @@ def count_surviving_lines(before: str, after: str, last: str) -> tuple[int, int]
 
 
 _NO_NEWLINE_SIGN: Final = "\0"
-"""Stands behind a last line without a newline: no line of a diff ends so otherwise."""
+"""Marks a last line without a newline; no other line of a diff ends with it."""
 _NO_NEWLINE_TEXT: Final = "\\ No newline at end of file"
 _PATH_ESCAPES: Final = str.maketrans(
     {
@@ -96,7 +96,7 @@ _PATH_ESCAPES: Final = str.maketrans(
 
 
 def unified_diff(path: str, before: str, after: str) -> str:
-    r"""Return the difference with plain newlines; nothing where there is none.
+    r"""Return a unified diff with normalized newlines; empty if the texts are equal.
 
     >>> print(unified_diff("a.txt", "one\ntwo\n", "one\n2"), end="")
     --- a/a.txt
@@ -125,7 +125,7 @@ def _mark_missing_newline(text: str) -> str:
 def _hunk_lines(hunk: Hunk) -> Iterator[str]:
     old_count = sum(not line.startswith("+") for line in hunk.lines)
     new_count = sum(not line.startswith("-") for line in hunk.lines)
-    # A side without lines is told by the line before it.
+    # A side without lines refers to the line before it.
     old, new = hunk.old - (not old_count), hunk.new - (not new_count)
     yield f"@@ -{_hunk_range(old, old_count)} +{_hunk_range(new, new_count)} @@"
     for line in hunk.lines:
@@ -141,7 +141,7 @@ def _hunk_range(start: int, number: int) -> str:
 
 
 def _file_header(side: str, path: str) -> str:
-    """Return a name for a head line; one with letters that would break it is quoted, as git does."""
+    """Return a file name for a diff header; special characters are quoted as in git."""
     name = f"{side}/{path.lstrip('/')}"
     quoted = name.translate(_PATH_ESCAPES)
     return name if quoted == name else f'"{quoted}"'
@@ -153,23 +153,23 @@ _EVENT_TEXTS: Final = {"write": "Written", "edit": "Edited", "read": "Read", "co
 
 _CERTAINTY_TEXTS: Final = {
     "exact": {
-        "write": "Exact: it was written as a whole.",
-        "edit": "Exact: the client kept the whole file.",
-        "read": "Exact: it was read as a whole.",
-        "outside": "Exact: what came next recorded the whole file.",
-        "command": "Exact: what came later shows that nothing changed.",
+        "write": "Exact: written as a whole.",
+        "edit": "Exact: Claude Code recorded the whole file.",
+        "read": "Exact: read as a whole.",
+        "outside": "Exact: the next touch recorded the whole file.",
+        "command": "Exact: a later touch shows that nothing changed.",
     },
-    "derived": "Derived: the file before, with the edit carried out.",
-    "partial": "In part: only some lines were ever read or recorded.",
-    "unknown": "Not known: nobody recorded it.",
+    "derived": "Derived: the previous version with the edit applied.",
+    "partial": "Partial: only some lines were read or recorded.",
+    "unknown": "Unknown: the content was not recorded.",
 }
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One row: a version, or reads that came one after the other."""
+    """A row of the timeline: a version, or consecutive reads."""
 
     version: Version
-    """The one that the row opens."""
+    """Version that the row opens."""
     names: tuple[str, ...]
     what: str
     kind: str
@@ -177,11 +177,11 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     when: str
     day: str = ""
-    """The day, where it is another than that of the row above."""
+    """Day, if it differs from the previous row."""
 
 
 def timeline_entries(versions: Sequence[Version], now: float) -> list[TimelineEntry]:
-    """Return the rows. Commands that are known to have changed nothing are left out."""
+    """Return the rows of the timeline, without commands known to have changed nothing."""
     visible = [version for version in reversed(versions) if not version.settled]
     entries = [_timeline_entry(group, now) for group in _group_reads(visible)]
     days = [_entry_day(entry.version, now) for entry in entries]
@@ -227,9 +227,9 @@ def _timeline_entry(group: list[Version], now: float) -> TimelineEntry:
 
 
 def event_text(version: Version) -> str:
-    """Return what happened, in a word or two."""
+    """Return a short label for the event of a version."""
     if version.verb == "outside":
-        return "Put back" if version.back else "Changed outside"
+        return "Restored" if version.back else "Changed outside"
     text = _EVENT_TEXTS[version.verb]
     if version.tool == "attached":
         text = "Attached"
@@ -237,7 +237,7 @@ def event_text(version: Version) -> str:
 
 
 def certainty_text(version: Version) -> str:
-    """Return how it is known, in a sentence."""
+    """Return a sentence about the certainty of a version."""
     text = _CERTAINTY_TEXTS[version.known]
     return text if isinstance(text, str) else text[version.verb]
 
@@ -257,7 +257,7 @@ def _entry_text(version: Version) -> str:
 
 
 def origin_text(version: Version, turns: Sequence[int] = ()) -> str:
-    """Return which session, and where in it."""
+    """Return the turn or sub-agent, and the session title."""
     numbers = [number for number in turns or [version.turn] if number]
     parts: list[str] = []
     if version.agent:
@@ -272,7 +272,7 @@ def origin_text(version: Version, turns: Sequence[int] = ()) -> str:
 
 
 def time_text(version: Version) -> str:
-    """Return the time of day."""
+    """Return the time of day of a version."""
     return "" if version.time is None else humanize.time_of_day(version.time / MS_PER_SECOND)
 
 

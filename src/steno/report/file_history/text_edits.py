@@ -10,12 +10,12 @@ from steno.report.file_history.file_versions import KnownLines
 
 _NO_NEWLINE_MARK: Final = "\\"
 _MAX_COMPARED_PAIRS: Final = 4_000_000
-"""Pairs of lines; with more, what changed is only estimated."""
+"""Maximum number of line pairs for an exact diff; beyond it, changes are estimated."""
 _TAB_SPACES: Final = "  "
 
 
 class TextChange(msgspec.Struct, frozen=True):
-    """Words that take the place of others."""
+    """A replacement of text."""
 
     old: str
     new: str
@@ -23,7 +23,7 @@ class TextChange(msgspec.Struct, frozen=True):
 
 
 class PatchHunk(msgspec.Struct, frozen=True):
-    """A stretch of a recorded patch; lines bear their sign."""
+    """A hunk of a recorded patch; each line starts with its sign."""
 
     old_start: int
     old_count: int
@@ -36,7 +36,7 @@ class PatchHunk(msgspec.Struct, frozen=True):
         return [line[1:] for line in self.lines if line[:1] in (" ", sign)]
 
     def ends_without_newline(self, sign: str) -> bool:
-        """Whether one side ends in a line without a newline."""
+        """Return whether one side ends without a newline."""
         before = ""
         for line in self.lines:
             if line.startswith(_NO_NEWLINE_MARK) and before in (" ", sign):
@@ -46,12 +46,12 @@ class PatchHunk(msgspec.Struct, frozen=True):
 
 
 def normalize_newlines(text: str) -> str:
-    """Return a text with the line endings that clients keep."""
+    """Return a text with LF newlines, as Claude Code records it."""
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
 def text_lines(text: str) -> list[str]:
-    r"""Return the lines of a text; the newline at its end begins no line.
+    r"""Return the lines of a text, without an empty line after the final newline.
 
     >>> text_lines("a\r\nb\n"), text_lines("")
     (['a', 'b'], [])
@@ -63,18 +63,18 @@ def text_lines(text: str) -> list[str]:
 
 
 def equal_texts(first: str, second: str) -> bool:
-    """Whether two texts are the same but for their line endings."""
+    """Return whether two texts are equal except for newlines."""
     return first == second or normalize_newlines(first) == normalize_newlines(second)
 
 
 def apply_change(text: str, change: TextChange) -> Iterator[str]:
-    """Yield what an edit may have made of a text, the likeliest first; nothing if it does not fit.
+    """Yield the possible results of an edit, most likely first; nothing if it does not match.
 
-    A client that takes lines out takes the newline behind them out, too.
+    When Claude Code deletes lines, it also deletes the newline after them.
     """
     old, new = change.old, change.new
     if not old:
-        # So a file is made, or an empty one filled.
+        # An empty `old` creates a file or fills an empty one.
         if not text.strip():
             yield new
         return
@@ -87,9 +87,9 @@ def apply_change(text: str, change: TextChange) -> Iterator[str]:
 
 
 def apply_patch(text: str, hunks: Sequence[PatchHunk]) -> str | None:
-    """Return a text with a recorded patch carried out; None where the patch is of another text.
+    """Return a text with a recorded patch applied; None if the patch does not match.
 
-    Some clients note patches with tabs made spaces: these fit, and what they add is not believed.
+    Some Claude Code versions record tabs as spaces; such patches do not match here.
     """
     before = text.split("\n")
     after: list[str] = []
@@ -110,12 +110,12 @@ def apply_patch(text: str, hunks: Sequence[PatchHunk]) -> str | None:
 
 
 def patch_matches(hunks: Sequence[PatchHunk], before: str, after: str) -> bool:
-    """Whether a recorded patch may be what lies between two texts."""
+    """Return whether a recorded patch is consistent with two texts."""
     if not hunks:
         return True
     result = apply_patch(before, hunks)
     if result is not None:
-        # A patch that marks no line as the last one without a newline does not say how it ends.
+        # A patch without a no-newline mark does not show whether the file ends with a newline.
         marks_newline = any(hunk.ends_without_newline("+") or hunk.ends_without_newline("-") for hunk in hunks)
         differs_in_newline = f"{result}\n" == after or result == f"{after}\n"
         return result == after or (differs_in_newline and not marks_newline)
@@ -124,7 +124,7 @@ def patch_matches(hunks: Sequence[PatchHunk], before: str, after: str) -> bool:
 
 
 def _expand_tabs(text: str) -> str:
-    """Return a text with the tabs that begin its lines made spaces, as some patches have it."""
+    """Return a text with leading tabs expanded to spaces, as in some recorded patches."""
     if "\t" not in text:
         return text
     return "\n".join(_expand_leading_tabs(line) for line in text.split("\n"))
@@ -141,7 +141,7 @@ def _expand_hunk_tabs(hunk: PatchHunk) -> PatchHunk:
 
 
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
-    """Return how many lines were added, and how many removed."""
+    """Return the numbers of added and removed lines."""
     changes = readable_diff(text_lines(before), text_lines(after), max_pairs=_MAX_COMPARED_PAIRS)
     return sum(len(part.b) for part in changes if not part.common), sum(
         len(part.a) for part in changes if not part.common
@@ -149,7 +149,7 @@ def count_changed_lines(before: str, after: str) -> tuple[int, int]:
 
 
 class PartialText:
-    """A text of which only some lines are known. The last of a text that ends in a newline is empty."""
+    """A text of which only some lines are known. If the text ends with a newline, its last line is empty."""
 
     def __init__(self, total: int | None = None) -> None:
         self.total = total
@@ -159,32 +159,32 @@ class PartialText:
         return len(self._known)
 
     def copy(self) -> Self:
-        """Return the same again."""
+        """Return a copy."""
         copy_ = type(self)(self.total)
         for piece in self.pieces():
             copy_.set_lines(piece.start, piece.lines)
         return copy_
 
     def set_lines(self, start: int, lines: Iterable[str]) -> None:
-        """Take in some lines."""
+        """Add known lines."""
         for number, line in enumerate(lines, start):
             self._known[number] = line
 
     def agrees(self, start: int, lines: Iterable[str], total: int | None = None) -> bool:
-        """Whether some lines may be of the same text."""
+        """Return whether lines are consistent with the known lines."""
         if total is not None and self.total is not None and total != self.total:
             return False
         known = self._known
         return all(known.get(number, line) == line for number, line in enumerate(lines, start))
 
     def matches_text(self, text: str) -> bool:
-        """Whether a text may be this one."""
+        """Return whether a text is consistent with the known lines."""
         lines = normalize_newlines(text).split("\n")
         return self.agrees(1, lines) and all(number <= len(lines) for number in self._known)
 
     @property
     def text(self) -> str | None:
-        """The whole, if every line of it is known."""
+        """The whole text, if every line is known."""
         if self.total is None or len(self._known) < self.total:
             return None
         line_numbers = range(1, self.total + 1)
@@ -193,7 +193,7 @@ class PartialText:
         return "\n".join(self._known[number] for number in line_numbers)
 
     def apply_patch(self, hunks: Sequence[PatchHunk]) -> bool:
-        """Carry out a recorded patch; False where it is of another text, which is then forgotten."""
+        """Apply a recorded patch; return False if it does not match, and drop the known lines."""
         for hunk in hunks:
             if not self.agrees(hunk.old_start, hunk.lines_of_side("-")):
                 self._known = {}
@@ -217,7 +217,7 @@ class PartialText:
         return matched
 
     def pieces(self) -> tuple[KnownLines, ...]:
-        """Return what is known, in stretches."""
+        """Return the known lines as consecutive pieces."""
         known_pieces: list[KnownLines] = []
         piece_lines: list[str] = []
         first = 0

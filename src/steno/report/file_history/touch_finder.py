@@ -1,8 +1,7 @@
-"""Finds the touches of a file: in the index, in a transcript, and in backups.
+"""Finds the touches of a file in the index, in a transcript, and in backups.
 
-The index has every call that names the file. Everything else (commands that name it, attachments,
-change notices, backups) is found by searching for its name in the bytes of the sessions that
-touched it.
+The index contains every call that names the file. Everything else (commands that name it, attachments, change notices,
+backups) is found by searching the bytes of the sessions that touched the file for its name.
 """
 
 import sqlite3
@@ -37,7 +36,7 @@ _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 
 
 class FileBackups:
-    """The backups of one file in one session, each taken once, when it was made."""
+    """Backups of one file in one session; each backup is returned once."""
 
     def __init__(self, transcript: str, session: str, path: str, project: str = "") -> None:
         self._folder = ConfigFolder.containing(transcript)
@@ -48,7 +47,7 @@ class FileBackups:
         self._seen: set[str] = set()
 
     def in_record(self, record: Record) -> Iterator[FileTouch]:
-        """Yield what a record of backups says about the file."""
+        """Yield the backups of the file in a record."""
         fields = record.fields
         for entry in read_backups(fields):
             backup_id = backup_fingerprint(entry)
@@ -59,7 +58,7 @@ class FileBackups:
             yield self._touch(entry, to_millis(timestamp))
 
     def _is_of_file(self, entry: BackupEntry) -> bool:
-        """Whether a backup is one of the file; its name is made from the whole path."""
+        """Return whether a backup is of the file; backup names are derived from the path."""
         if entry.file_name.startswith(f"{self._backup_prefix}@"):
             return True
         if absolute_path(entry, self._project) == self._path:
@@ -83,7 +82,7 @@ class FileBackups:
 
 
 def touches_in(transcript: Transcript) -> dict[str, list[FileTouch]]:
-    """Return the calls that worked, by the file they are about, in the order of the transcript."""
+    """Return the successful calls by file, in the order of the transcript."""
     open_calls: dict[str, tuple[ToolUse, Record]] = {}
     touches_by_path: dict[str, list[FileTouch]] = {}
     for node in transcript.nodes:
@@ -118,23 +117,23 @@ def _with_position(touch: FileTouch, call_record: Record, result_record: Record)
 
 
 def path_of_call(use: ToolUse) -> str:
-    """Return the file that a call is about."""
+    """Return the path of the file in a call."""
     path = use.input.get(tool_facts(use.name).path_field)
     return path if isinstance(path, str) else ""
 
 
 def touch_of_call(use: ToolUse, block: ToolResult, record: Record) -> FileTouch | None:
-    """Return what a call and its result say; None if it failed or was denied."""
+    """Return the touch of a call and its result; None if the call failed or was denied."""
     if call_outcome(use.name, block, record).state != "ok":
         return None
-    # One record may answer several calls; what the client kept is then of no certain call.
+    # If a record has several tool results, its `toolUseResult` cannot be assigned to one.
     is_only_result = len(record.tool_results) == 1
     client_result = as_object(record.tool_use_result) if is_only_result else None
     return FileTouch(tool=use.name, tool_input=use.input, result=client_result or {}, model_text=block.text)
 
 
 SessionOpener: TypeAlias = Callable[[str], AbstractContextManager[Session]]
-"""Gives the session at a path."""
+"""Opens the session at a path."""
 _OFFSET_MASK: Final = (1 << FILE_ID_SHIFT) - 1
 _TOOL_PLACEHOLDERS: Final = ", ".join("?" * len(FILE_TOOLS))
 _CALLS_QUERY: Final = f"""
@@ -155,7 +154,7 @@ _RELEVANT_MARKS: Final = (f'"{SHELL}"'.encode(), b'"edited_text_file"', b'"attac
 
 
 class TouchOwner(msgspec.Struct, frozen=True):
-    """The session, or sub-agent, that a touch is of."""
+    """Session or sub-agent of a touch."""
 
     file: int
     id: str
@@ -167,7 +166,7 @@ class TouchOwner(msgspec.Struct, frozen=True):
 
 
 class TouchFinder:
-    """Finds the touches of one file. Use it in a `with`: it holds sessions open."""
+    """Finds the touches of one file. A context manager, as it keeps sources open."""
 
     def __init__(
         self,
@@ -177,7 +176,7 @@ class TouchFinder:
         includes_project: Callable[[str], bool] | None = None,
     ) -> None:
         self.unreadable = 0
-        """How many touches could not be read."""
+        """Number of touches that cannot be read."""
         self.owners: dict[int, TouchOwner] = {}
         self._connection = connection
         self._path = path
@@ -198,7 +197,7 @@ class TouchFinder:
                 source.close()
 
     def touches(self) -> list[FileTouch]:
-        """Return all touches in the order they happened."""
+        """Return all touches in chronological order."""
         all_touches = list(self._touches_of_calls())
         rows = self._connection.execute(_BACKUPS_QUERY, (self._path,)).fetchall()
         for (file,) in rows:
@@ -207,7 +206,7 @@ class TouchFinder:
             all_touches += self._other_touches(file)
         return sorted(all_touches, key=_sort_key)
 
-    # What the index knows
+    # Calls in the index
 
     def _touches_of_calls(self) -> Iterator[FileTouch]:
         rows = self._connection.execute(_CALLS_QUERY, (self._path, *FILE_TOOLS)).fetchall()
@@ -217,7 +216,7 @@ class TouchFinder:
                 continue
             copies.setdefault(row[3] or f"@{row[0]}.{row[1]}", []).append(row)
         for copies_of_call in copies.values():
-            # Forks and resumed sessions hold copies of it; the first that can be read counts.
+            # Forks and resumed sessions contain copies; use the first readable one.
             copies_of_call.sort(key=lambda row: (row[10], row[0]))
             read_touches = (self._touch_of_call(row, len(copies_of_call) - 1) for row in copies_of_call)
             touch = next((candidate for candidate in read_touches if candidate is not None), None)
@@ -274,7 +273,7 @@ class TouchFinder:
                 )
 
     def _abandoned_and_turns(self, owner: TouchOwner) -> tuple[frozenset[int], dict[int, int]]:
-        """Return which records of a session are abandoned, and the turns of all others."""
+        """Return the offsets of abandoned records, and the turns of all other records."""
         if owner.file not in self._abandoned:
             branch_info: tuple[frozenset[int], dict[int, int]] = frozenset(), {}
             if owner.rewound and not owner.agent and self._open_session is not None:
@@ -283,10 +282,10 @@ class TouchFinder:
             self._abandoned[owner.file] = branch_info
         return self._abandoned[owner.file]
 
-    # What else there is
+    # Touches without a file tool call
 
     def _other_touches(self, file: int) -> Iterator[FileTouch]:
-        """Yield what a session says of the file without a call of its own for it."""
+        """Yield the touches that a session records without a file tool call."""
         owner = self.owners[file]
         source = self._source(file)
         if source is None or not self._name:
@@ -353,29 +352,29 @@ class TouchFinder:
     # Prompts
 
     def prompt(self, touch_file: int, turn: int, offset: int) -> str:
-        """Return what somebody asked that led to a touch."""
+        """Return the prompt that led to a touch."""
         owner = self.owners[touch_file]
         if owner.agent:
             parent_prompt = self._parent_prompt(owner)
             if parent_prompt:
                 return parent_prompt
-        # By place, since the numbers of turns may have been told anew.
+        # By offset, as turn numbers may have been corrected.
         number = self._turn_at(touch_file, offset)
         return self._prompt_text(touch_file, number or turn)
 
     def turn(self, touch_file: int, turn: int) -> int:
-        """Return the turn of the session that a touch belongs to; sub-agents count their own."""
+        """Return the turn in the main session; a sub-agent numbers its own turns."""
         owner = self.owners[touch_file]
         parent = self._parent_turn(owner) if owner.agent else None
         return turn if parent is None else parent[1]
 
     def _parent_prompt(self, owner: TouchOwner) -> str:
-        """Return what was asked of the session that a sub-agent worked for."""
+        """Return the prompt of the turn that started a sub-agent."""
         parent = self._parent_turn(owner)
         return "" if parent is None else self._prompt_text(*parent)
 
     def _parent_turn(self, owner: TouchOwner) -> tuple[int, int] | None:
-        """Return the file and the turn in which a sub-agent was called."""
+        """Return the file and turn that started a sub-agent."""
         if owner.file not in self._callers:
             caller = self._connection.execute(
                 "SELECT m.turn, m.id FROM links l JOIN sessions s ON s.file = l.file "
@@ -433,7 +432,7 @@ def _branch_offsets(session: Session) -> tuple[frozenset[int], dict[int, int]]:
 
 
 def _lines_containing(source: OpenSource, needles: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold one of some words, and where they begin."""
+    """Yield the lines that contain one of the needles, with their offsets."""
     needle_list = list(needles)
     start, unfinished = 0, b""
     while True:

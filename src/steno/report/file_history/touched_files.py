@@ -1,7 +1,7 @@
-"""Files that agents touched: how often, in how many sessions, and when last.
+"""Files that agents touched: reads, edits, sessions and last touch.
 
-Failed and denied calls do not count. Files that no call names, but that the client backed up before
-a change, are listed too. Times are milliseconds.
+Failed and denied calls are not counted. Files known only from Claude Code's backups are included. Times are in
+milliseconds.
 """
 
 import os
@@ -18,17 +18,17 @@ from steno.index.session_stats import FILE_ID_SHIFT
 from steno.report.session_references import printable_path
 
 TouchSource: TypeAlias = Literal["calls", "snapshot"]
-"""calls     tool calls name the file
-snapshot  only the client's own backups do
+"""calls     named by tool calls
+snapshot  known only from Claude Code's backups
 """
 TouchedSort: TypeAlias = Literal["last", "edits", "reads", "lines", "sessions", "path"]
 _FILE_TOOL_NAMES: Final = ", ".join(f"'{tool}'" for tool in FILE_TOOLS)
 IS_FILE_CALL_SQL: Final = f"t.name IN ({_FILE_TOOL_NAMES}) AND t.path != '' AND t.failed = 0"
-"""Which rows `t` of `tool_calls` are about a file, and worked."""
+"""SQL condition for rows `t` of `tool_calls`: successful calls of file tools."""
 _MIN_ROWS: Final = 400
 _JOIN_EDITS: Final = "LEFT JOIN file_edits e ON e.message = t.message AND e.place = t.place"
 _CALL_IDENTITY: Final = "CASE t.call WHEN '' THEN t.message ELSE t.call END"
-"""Forked and resumed sessions hold copies of calls, and a copy does not count."""
+"""SQL that identifies a call: forked and resumed sessions contain copies, which are not counted."""
 _IS_CHANGED: Final = "total(t.name != 'Read') > 0"
 _SORT_SQL: Final[dict[TouchedSort, str]] = {
     "last": "max(t.time) DESC",
@@ -41,20 +41,20 @@ _SORT_SQL: Final[dict[TouchedSort, str]] = {
 
 
 class TouchedFilter(msgspec.Struct, frozen=True):
-    """Which files. What is empty does not matter."""
+    """Filter and order of files. Empty fields do not filter."""
 
     project: str | None = None
-    """The folder that the sessions which touched them began in."""
+    """Project directory of the sessions that touched the file."""
     words: str = ""
-    """What their paths hold."""
+    """Words that the path contains."""
     changed: bool = False
-    """Whether only those that were changed are wanted."""
+    """Whether to include only changed files."""
     since: int | None = None
     sort: TouchedSort = "last"
     among: tuple[str, ...] | None = None
-    """The only projects, where there may be several."""
+    """Project directories to restrict to."""
     below: str = ""
-    """The folder that they lie in, however deep."""
+    """Directory that contains the file, at any depth."""
 
 
 class TouchedFile(msgspec.Struct, frozen=True):
@@ -69,16 +69,16 @@ class TouchedFile(msgspec.Struct, frozen=True):
     last: int | None
     source: TouchSource = "calls"
     backups: int = 0
-    """How many backups there are of a file that no call names."""
+    """Number of backups of a file that no call names."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether it was changed, or backed up because it was about to be."""
+        """Whether the file was changed, or backed up before a change."""
         return bool(self.edits or self.backups)
 
 
 class TouchedProject(msgspec.Struct, frozen=True):
-    """How much was touched in the sessions of a project."""
+    """Touches in the sessions of a project."""
 
     path: str
     touches: int
@@ -88,7 +88,7 @@ class TouchedProject(msgspec.Struct, frozen=True):
 def list_touched_files(
     connection: sqlite3.Connection, touched_filter: TouchedFilter | None = None, *, limit: int | None = None
 ) -> list[TouchedFile]:
-    """Return the files that were touched, in the order that is wanted."""
+    """Return the touched files in the order of the filter."""
     active_filter = touched_filter or TouchedFilter()
     backed_up = _only_backed_up(connection, active_filter)
     if limit is None:
@@ -104,7 +104,7 @@ def list_touched_files(
 
 
 def _latest_paths(connection: sqlite3.Connection, limit: int) -> list[str]:
-    """Return the paths that were touched last, without a look at every other."""
+    """Return the most recently touched paths, without scanning all rows."""
     number = max(_MIN_ROWS, limit)
     while True:
         rows = connection.execute(
@@ -117,7 +117,7 @@ def _latest_paths(connection: sqlite3.Connection, limit: int) -> list[str]:
 
 
 def _first_paths(connection: sqlite3.Connection, touched_filter: TouchedFilter, limit: int) -> list[str]:
-    """Return the paths that come first. To count sessions is dear, so only those are counted."""
+    """Return the first paths in sort order, so that sessions, which is slow, are counted only for these."""
     where, values = _touch_condition(touched_filter)
     joined = f" {_JOIN_EDITS}" if touched_filter.sort == "lines" else ""
     having = f" HAVING {_IS_CHANGED}" if touched_filter.changed else ""
@@ -153,7 +153,7 @@ def _count_touches(
 
 
 def _only_backed_up(connection: sqlite3.Connection, touched_filter: TouchedFilter) -> list[TouchedFile]:
-    """Return the files that only backups name."""
+    """Return the files known only from backups."""
     where, values = _touch_condition(touched_filter, calls=False)
     rows = connection.execute(
         f"SELECT t.path, count(DISTINCT t.message), count(DISTINCT t.message >> {FILE_ID_SHIFT}), "
@@ -182,7 +182,7 @@ def _touched_file(row: tuple[Any, ...], session_ids: dict[str, str]) -> TouchedF
 
 
 def sort_touched(files: Iterable[TouchedFile], sort: TouchedSort) -> list[TouchedFile]:
-    """Return files in the order that is wanted."""
+    """Return files in a sort order."""
 
     def sort_key(touched_file: TouchedFile) -> tuple[int, int, str]:
         number = {
@@ -199,7 +199,7 @@ def sort_touched(files: Iterable[TouchedFile], sort: TouchedSort) -> list[Touche
 
 
 def _touch_condition(touched_filter: TouchedFilter, *, calls: bool = True) -> tuple[str, list[Any]]:
-    """Return the condition on rows `t` of `tool_calls`, or else of `file_backups`."""
+    """Return the SQL condition on rows `t` of `tool_calls`, or of `file_backups` if not `calls`."""
     where, values = [IS_FILE_CALL_SQL if calls else "t.path != ''"], list[Any]()
     if touched_filter.project is not None:
         where.append(f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project = ?)")
@@ -221,7 +221,7 @@ def _touch_condition(touched_filter: TouchedFilter, *, calls: bool = True) -> tu
 
 
 def touched_projects(connection: sqlite3.Connection) -> list[TouchedProject]:
-    """Return the projects whose sessions touched files, the latest first."""
+    """Return the projects whose sessions touched files, most recent first."""
     project_by_file: dict[int, str] = dict(connection.execute("SELECT file, project FROM sessions"))
     sums: dict[str, list[int]] = {}
     for file, number, last in connection.execute(
@@ -237,7 +237,7 @@ def touched_projects(connection: sqlite3.Connection) -> list[TouchedProject]:
 
 
 def touched_paths(connection: sqlite3.Connection) -> Iterable[str]:
-    """Yield every path that was touched, some of them often."""
+    """Yield every touched path, possibly more than once."""
     for (path,) in connection.execute(
         f"SELECT t.path FROM tool_calls t WHERE {IS_FILE_CALL_SQL} UNION ALL SELECT path FROM file_backups"
     ):
@@ -249,13 +249,13 @@ _PATH_SQL: Final = r"replace(t.path, '\', '/')"
 
 
 def find_touched_path(connection: sqlite3.Connection, text: str, cwd: str) -> str:
-    """Return the touched file that a path names: as it is, from a folder on, or by its end.
+    """Return the touched file that a path specifies: exactly, relative to a directory, or as a suffix.
 
     Raises:
-        NotFound: no session touched such a file.
-        Ambiguous: several end like that.
+        NotFound: No session touched a matching file.
+        Ambiguous: Several files match.
     """
-    # No session can have written a name that is no text.
+    # Sessions record paths as text, so a path that is not valid text cannot occur.
     text = printable_path(text).replace("\0", "\u2400")
     absolute_path = os.path.normpath(os.path.join(printable_path(cwd), text))
     for candidate in dict.fromkeys((text, absolute_path, printable_path(os.path.realpath(absolute_path)))):
@@ -263,19 +263,19 @@ def find_touched_path(connection: sqlite3.Connection, text: str, cwd: str) -> st
             return candidate
     matching_paths = find_paths_by_suffix(connection, text)
     if not matching_paths:
-        raise NotFound(f"no session touched {text!r}", hint="`steno files` lists what was touched")
+        raise NotFound(f"no session touched {text!r}", hint="Run `steno files` to list touched files.")
     if len(matching_paths) > 1:
         more_text = f" and {len(matching_paths) - _MAX_LISTED} more" if len(matching_paths) > _MAX_LISTED else ""
         raise Ambiguous(
-            f"{len(matching_paths)} files end in {text!r}",
+            f"{text!r} matches {len(matching_paths)} files",
             candidates=tuple(matching_paths),
-            hint=f"one of: {', '.join(matching_paths[:_MAX_LISTED])}{more_text}",
+            hint=f"Use one of: {', '.join(matching_paths[:_MAX_LISTED])}{more_text}",
         )
     return matching_paths[0]
 
 
 def find_paths_by_suffix(connection: sqlite3.Connection, text: str) -> list[str]:
-    """Return the touched files whose path ends in some whole names, the latest first."""
+    """Return the touched files whose path ends in the components of a path, most recent first."""
     suffix = text.replace("\\", "/").removeprefix("./").strip("/")
     if not suffix or suffix == "." or suffix.startswith("../"):
         return []
@@ -313,7 +313,7 @@ ORDER BY t.time IS NULL, t.time, t.message, t.place
 
 
 class SessionFileTouches(msgspec.Struct, kw_only=True):
-    """A file that a session, or a sub-agent of it, touched. Times are milliseconds."""
+    """A file that a session or its sub-agents touched. Times are in milliseconds."""
 
     path: str
     reads: int = 0
@@ -321,25 +321,25 @@ class SessionFileTouches(msgspec.Struct, kw_only=True):
     added: int = 0
     removed: int = 0
     turns: list[int] = []
-    """The turns that touched it, in order; sub-agents count turns of their own and are left out."""
+    """Turns that touched the file, in order; turns of sub-agents are omitted."""
     agents: list[str] = []
     last: int | None = None
     source: TouchSource = "calls"
     backups: int = 0
-    """How many backups there are of a file that no call names."""
+    """Number of backups of a file that no call names."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether it was changed, or backed up because it was about to be."""
+        """Whether the file was changed, or backed up before a change."""
         return bool(self.edits or self.backups)
 
 
 def files_of_session(
     connection: sqlite3.Connection, session: str, *, until: int | None = None
 ) -> list[SessionFileTouches]:
-    """Return the files of a session: the changed ones first, then as they were first touched.
+    """Return the files of a session: changed files first, then in order of the first touch.
 
-    `until` leaves out what came after that turn; sub-agents then do not count.
+    `until` excludes later turns and all sub-agents.
     """
     files: dict[str, SessionFileTouches] = {}
     for row in connection.execute(_SESSION_CALLS_QUERY, (session,)):

@@ -1,7 +1,7 @@
-"""Verifies rebuilt files against what clients recorded, and counts what cannot be rebuilt.
+"""Verifies rebuilt files against the content that Claude Code recorded, and counts changes that cannot be rebuilt.
 
-Clients record more of a change than is needed to apply it: the whole file before it, the patch, and
-later reads. All of that is compared with a rebuild that does not use it.
+Claude Code records more of a change than is needed to apply it: the whole file before it, the patch, and later reads.
+All of these are compared with a rebuild that does not use them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ _RECORDED_FIELDS: Final = frozenset(("originalFile", "structuredPatch", "origina
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """A change that was rebuilt otherwise than the client recorded it."""
+    """A change whose rebuilt text differs from the record."""
 
     path: str
     session: str
@@ -37,31 +37,31 @@ class Mismatch(msgspec.Struct, frozen=True):
 
 
 class VerificationReport(msgspec.Struct, kw_only=True):
-    """How rebuilding went, over as many files as were tried."""
+    """Results of rebuilding files."""
 
     transcripts: int = 0
     unreadable: int = 0
     files: int = 0
     changes: int = 0
     rebuilt: int = 0
-    """Changes whose whole file is known after them."""
+    """Number of changes after which the whole file is known."""
     befores: int = 0
-    """Held against the whole file before, as recorded."""
+    """Number of comparisons with the recorded prior text."""
     patches: int = 0
-    """Held against the recorded patch."""
+    """Number of comparisons with the recorded patch."""
     chained: int = 0
-    """Rebuilt once more from the calls alone, and held against the records of what came next."""
+    """Number of changes rebuilt from the calls alone and compared with the next record."""
     gaps: int = 0
-    """Times that something else than a session changed a file in between."""
+    """Number of changes by something other than a session."""
     unknown: dict[str, int] = {}
-    """Changes that cannot be rebuilt, by tool and reason."""
+    """Number of changes that cannot be rebuilt, by tool and reason."""
     wrong: list[Mismatch] = []
 
 
 def verify_folders(
     roots: Iterable[str], on_planned: Callable[[int], Callable[[int], None]] = lambda _: lambda _: None
 ) -> VerificationReport:
-    """Try every transcript below some folders, each by itself; `planned` hears how far it is."""
+    """Verify every transcript below directories; `on_planned` maps the total size to a progress callback."""
     transcripts: dict[str, DiscoveredFile] = {}
     for root in roots:
         transcripts |= {session_file.path: session_file for session_file in Discovery(root).transcripts()}
@@ -82,7 +82,7 @@ def verify_folders(
 
 
 def verify_file(path: str, touches: Sequence[FileTouch], report: VerificationReport) -> None:
-    """Try the touches of one file, in the order they happened."""
+    """Verify the touches of one file, given in chronological order."""
     edits = [touch for touch in touches if touch.tool in EDITING_TOOLS]
     if not edits:
         return
@@ -108,23 +108,23 @@ def _changing_versions(versions: Iterable[Version]) -> list[Version]:
 
 
 def _compare_with_record(version: Version, text: str, evidence: TouchEvidence, report: VerificationReport) -> str:
-    """Return what is wrong with a version beside what its own touch recorded."""
+    """Return how a version differs from the record of its own touch; empty if it does not."""
     if evidence.before is None:
         return ""
     report.befores += 1
     if version.before is None or not equal_texts(version.before, evidence.before):
-        return "the file before it is not the recorded one"
+        return "the previous text differs from the record"
     if evidence.patch:
         report.patches += 1
         if not patch_matches(evidence.patch, evidence.before, text):
-            return "the recorded patch does not lead to it"
+            return "the recorded patch does not produce this text"
     return ""
 
 
 def _compare_chain(
     path: str, touches: Sequence[FileTouch], versions: Sequence[Version], report: VerificationReport
 ) -> None:
-    """Rebuild without a word of what was before, up to where something else changed the file."""
+    """Rebuild from the calls alone, up to the first outside change, and compare."""
     end = next((at for at, candidate in enumerate(versions) if candidate.verb == "outside"), None)
     certain_changes = _changing_versions(versions[:end])
     edits = [touch for touch in touches if touch.tool in EDITING_TOOLS][: len(certain_changes)]
@@ -137,11 +137,11 @@ def _compare_chain(
             continue
         report.chained += 1
         if not equal_texts(bare_version.text, version.text if recorded is None else recorded):
-            report.wrong.append(_mismatch(path, touch, "the calls alone lead elsewhere"))
+            report.wrong.append(_mismatch(path, touch, "the calls alone produce a different text"))
 
 
 def _without_recorded(touch: FileTouch) -> FileTouch:
-    """Return a touch as clients note it that keep nothing of the file before."""
+    """Return a touch without the fields that record the prior text."""
     remaining = {name: value for name, value in touch.result.items() if name not in _RECORDED_FIELDS}
     return msgspec.structs.replace(touch, result=remaining)
 

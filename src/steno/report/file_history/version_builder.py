@@ -1,7 +1,7 @@
-"""Builds the versions of a file from its touches, with gaps where nothing is recorded.
+"""Builds the versions of a file from its touches, with gaps for unrecorded changes.
 
-What a touch records about the file before it is compared with the known text: where they differ,
-something outside the sessions changed the file, and that becomes a version of its own.
+The prior content that a touch records is compared with the known text. If they differ, something outside the sessions
+changed the file, and that change becomes a version.
 """
 
 import re
@@ -28,31 +28,31 @@ from steno.report.file_history.text_edits import (
 _NUMBERED_LINE: Final = re.compile(r"^ *(\d+)(?:→|\t)(.*)$")
 _REMINDER: Final = re.compile(r"\n*<system-reminder>.*", re.DOTALL)
 _READ_LIMIT: Final = 2_000
-"""A read that names no range gives so many lines at most, and so many letters of each."""
+"""Maximum lines, and maximum characters per line, of a read without a range."""
 _MAX_EXACT_INTEGER: Final = 1 << 53
 
 
 class TouchEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known from one touch alone."""
+    """Content of the file according to one touch."""
 
     before: str | None = None
-    """The whole file before it."""
+    """Whole file before the touch."""
     creates_file: bool = False
-    """Whether there was no such file before."""
+    """Whether the file did not exist before."""
     after: str | None = None
-    """The whole file after it."""
+    """Whole file after the touch."""
     alternatives: tuple[tuple[TextChange, ...], ...] = ()
-    """What was replaced: each a way to tell it, the most trustworthy first."""
+    """Alternative descriptions of the edits, most reliable first."""
     patch: tuple[PatchHunk, ...] = ()
     start: int = 0
     lines: tuple[str, ...] = ()
-    """A stretch of the file, from line `start` on, after it."""
+    """Lines of the file after the touch, starting at line `start`."""
     total: int | None = None
-    """How many lines the file has then."""
+    """Total lines of the file after the touch."""
 
 
 def evidence_of(touch: FileTouch) -> TouchEvidence:
-    """Return what a touch says."""
+    """Return the content that a touch records."""
     reader = _EVIDENCE_READERS.get(tool_facts(touch.tool).file_action or touch.tool)
     return reader(touch) if reader is not None else TouchEvidence()
 
@@ -72,13 +72,13 @@ def _evidence_of_read(touch: FileTouch) -> TouchEvidence:
     if start <= 1 and count is not None and total is not None and count >= total:
         return TouchEvidence(after=content)
     if count is not None and len(lines) > count:
-        # The newline behind the last line that was asked for.
+        # Drop the empty line after the newline of the last requested line.
         lines = lines[:count]
     return TouchEvidence(start=max(1, start), lines=lines, total=total)
 
 
 def _evidence_of_numbered_lines(touch: FileTouch) -> TouchEvidence:
-    """Read the lines with their numbers that the model was shown: all that old clients noted."""
+    """Parse the numbered lines shown to the model: old Claude Code versions record nothing else."""
     matches = [_NUMBERED_LINE.match(line) for line in _REMINDER.sub("", touch.model_text).split("\n")]
     if not matches or None in matches:
         return TouchEvidence()
@@ -173,7 +173,7 @@ _EVIDENCE_READERS: Final = {
 }
 
 
-# Values that may be anything
+# Values of unknown type
 
 
 def _text_change(old: Any, new: Any, replace_all: Any) -> TextChange | None:
@@ -183,7 +183,7 @@ def _text_change(old: Any, new: Any, replace_all: Any) -> TextChange | None:
 
 
 def _patch_hunks(value: Any) -> tuple[PatchHunk, ...]:
-    """Return a recorded patch; nothing if any of it is not as it should be."""
+    """Return a recorded patch; empty if any part of it is invalid."""
     hunks: list[PatchHunk] = []
     for item in as_list(value) or ():
         fields = as_object(item) or {}
@@ -211,22 +211,22 @@ def _integer_or_none(value: Any) -> int | None:
     return int(value)
 
 
-_NOTE_OUTSIDE: Final = "No session wrote this; it was found by what came next."
-_NOTE_COMMAND: Final = "A command that names the file may have done it; this was found by what came next."
-_NOTE_GONE: Final = "It was not there any more: something moved it or took it away."
-_NOTE_COMMAND_BEFORE: Final = "A command that names the file ran before this, and may have changed it."
-_NOTE_PATCH_MISMATCH: Final = "The recorded patch does not lead from the file before to this."
-_NOTE_EDIT_MISMATCH: Final = "The edit does not fit what was known of the file before it."
+_NOTE_OUTSIDE: Final = "Not written by a session; detected by the next touch."
+_NOTE_COMMAND: Final = "A command that names the file may have written this; detected by the next touch."
+_NOTE_GONE: Final = "The file no longer existed: it was moved or deleted."
+_NOTE_COMMAND_BEFORE: Final = "A command that names the file ran before this and may have changed the file."
+_NOTE_PATCH_MISMATCH: Final = "The recorded patch does not produce this version."
+_NOTE_EDIT_MISMATCH: Final = "The edit does not match the known previous content."
 _NOTE_UNKNOWN_BEFORE: Final = "The file before this edit is not recorded."
-_NOTE_NO_RESULT: Final = "What it wrote is not recorded."
-_NOTE_BACKUP_ONLY: Final = "Known from the client's backup alone, made before the file was changed."
-_NOTE_NO_FILE: Final = "The client noted that there was no such file before; what was written is not known."
-_NOTE_BACKUP_LOST: Final = "The client backed it up here; the backup is not there any more."
+_NOTE_NO_RESULT: Final = "The written content is not recorded."
+_NOTE_BACKUP_ONLY: Final = "Known only from Claude Code's backup, made before the file was changed."
+_NOTE_NO_FILE: Final = "Claude Code recorded that the file did not exist; the written content is unknown."
+_NOTE_BACKUP_LOST: Final = "Claude Code made a backup here, but the backup no longer exists."
 _VERBS: Final[dict[FileAction, VersionEvent]] = {"read": "read", "write": "write", "command": "command"}
 
 
 def build_versions(touches: Iterable[FileTouch]) -> list[Version]:
-    """Return the versions that touches tell of. They come in the order they happened."""
+    """Return the versions that result from touches in chronological order."""
     touch_list = list(touches)
     builder = _VersionBuilder(backups_only=all(touch.tool == "kept" for touch in touch_list))
     for touch in touch_list:
@@ -235,24 +235,24 @@ def build_versions(touches: Iterable[FileTouch]) -> list[Version]:
 
 
 class _VersionBuilder:
-    """What is known of the file at one time, and all that it was before."""
+    """State of the file at one time, and the versions so far."""
 
     def __init__(self, *, backups_only: bool) -> None:
         self._backups_only = backups_only
-        """Whether nothing but the client's own backups tells of the file."""
+        """Whether the file is known only from Claude Code's backups."""
         self.versions: list[Version] = []
         self._text: str | None = None
         self._known: Certainty = "unknown"
         self._lines: PartialText | None = None
         self._is_missing = False
-        """Whether there was no such file."""
+        """Whether the file does not exist."""
         self._version_by_text: dict[str, str] = {}
-        """The last version with each text."""
+        """Name of the last version with each text."""
         self._pending_commands: list[int] = []
-        """The commands since it was last known for sure."""
+        """Indexes of the command versions since the text was last certain."""
 
     def add_touch(self, touch: FileTouch) -> None:
-        """Take in the next touch."""
+        """Process the next touch."""
         if touch.tool == SHELL:
             self._add_version(touch, "command", "unknown", command=_command_of(touch))
             self._pending_commands.append(len(self.versions) - 1)
@@ -280,10 +280,10 @@ class _VersionBuilder:
             self._set_state(None, "unknown")
             self._add_version(touch, "outside", "unknown", note=_NOTE_BACKUP_LOST)
 
-    # What is found
+    # Comparison with the known text
 
     def _compare_text(self, touch: FileTouch, text: str) -> None:
-        """Hold what was found against what was known."""
+        """Compare the recorded text with the known text."""
         if self._text is not None:
             expected = equal_texts(self._text, text)
         elif self._lines is not None:
@@ -360,7 +360,7 @@ class _VersionBuilder:
             known_lines = PartialText()
             known_lines.set_lines(1, self._text.replace("\r\n", "\n").split("\n"))
             known_lines.total = len(known_lines)
-            # Lines behind the end, and another number of lines, are of another text.
+            # A read beyond the end, or another total, shows a different text.
             last = evidence.start + len(evidence.lines) - 1
             if last <= len(known_lines) and known_lines.agrees(evidence.start, evidence.lines, evidence.total):
                 return
@@ -412,7 +412,7 @@ class _VersionBuilder:
         note = ""
         if known_text is not None:
             if evidence.before is None and not evidence.creates_file and evidence.patch:
-                # No word of the file before but the patch: does it fit what was known?
+                # The patch is the only record of the prior text: compare it with the known text.
                 if patch_matches(evidence.patch, known_text, after):
                     self._settle_commands()
                 else:
@@ -426,7 +426,7 @@ class _VersionBuilder:
         self._add_version(touch, verb, "exact", added=added, removed=removed, note=note, was=text_before)
 
     def _add_partial_edit(self, touch: FileTouch, verb: VersionEvent, evidence: TouchEvidence) -> None:
-        """Take in an edit of a file that is not known, or not as the edit has it."""
+        """Add an edit of a file whose text is unknown or does not match the edit."""
         note = _NOTE_EDIT_MISMATCH if self._text is not None else _NOTE_UNKNOWN_BEFORE
         lines = self._lines.copy() if self._lines is not None else PartialText()
         if self._text is not None:
@@ -453,7 +453,7 @@ class _VersionBuilder:
         before: bool = False,
         **more: Any,
     ) -> None:
-        """Add a version; `before` says that it was there before the touch that found it."""
+        """Add a version; `before` marks a version that existed before the touch that detected it."""
         name = f"{touch.file}.{touch.offset}.{touch.place}" + ("b" if before else "")
         if verb != "command" and known != "unknown":
             more.setdefault("text", self._text)
@@ -485,7 +485,7 @@ class _VersionBuilder:
 
 
 def _apply_edit(before: str, evidence: TouchEvidence) -> tuple[str | None, str]:
-    """Return the file after an edit and what is odd about it; None where the edit does not fit."""
+    """Return the text after an edit, and a note if the patch differs; None if the edit does not match."""
     first: str | None = None
     for changes in evidence.alternatives:
         for after in _possible_results(before, changes):
@@ -494,13 +494,13 @@ def _apply_edit(before: str, evidence: TouchEvidence) -> tuple[str | None, str]:
             first = after if first is None else first
     patched_text = apply_patch(before, evidence.patch) if evidence.patch else None
     if patched_text is not None:
-        # What a person changed before it was carried out is only in the patch.
+        # Changes that the user made while approving the edit are only in the patch.
         return patched_text, ""
     return first, _NOTE_PATCH_MISMATCH if first is not None else ""
 
 
 def _possible_results(before: str, changes: Sequence[TextChange]) -> list[str]:
-    """Return what some edits, one after the other, may have made of a text."""
+    """Return the possible results of applying edits in order."""
     texts = [before]
     for change in changes:
         texts = [after for candidate in texts for after in apply_change(candidate, change)][:4]
@@ -515,7 +515,7 @@ def _count_signs(patch: Sequence[PatchHunk]) -> tuple[int, int]:
 
 
 def _written_lines(evidence: TouchEvidence) -> tuple[str, ...]:
-    """Return the lines that an edit put in, as far as it tells."""
+    """Return the lines that an edit added, as far as known."""
     if evidence.patch:
         lines = (line for hunk in evidence.patch for line in hunk.lines)
         return tuple(line[1:] for line in lines if line.startswith("+"))

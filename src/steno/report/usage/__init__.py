@@ -1,1 +1,1 @@
-"""Token usage and cost: each response counted once, priced by day, and traceable to its lines."""
+"""Token usage and cost: each response counted once, priced by day, and traceable to its records."""

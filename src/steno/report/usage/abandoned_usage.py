@@ -1,6 +1,6 @@
 """Usage of abandoned branches: turns that the user rewound and replaced.
 
-Only sessions with a prompt whose parent is not the previous record can have any. Finding them takes
+Only sessions with a prompt whose parent is not the previous record can have abandoned branches. Finding them requires
 reading the whole session, so the result is cached until the file changes.
 """
 
@@ -28,7 +28,7 @@ from steno.store.atomic import read_cache, write_cache
 
 _ABANDONED_CACHE_FILE: Final = "abandoned.json"
 _MAX_UNREQUESTED_BYTES: Final = 24 << 20
-"""How many bytes are read without being asked to."""
+"""Maximum bytes to read unless `thorough` is set."""
 
 
 class _CachedKeys(msgspec.Struct, array_like=True):
@@ -46,10 +46,10 @@ def count_abandoned_usage(
     update_cache: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[UsageFigures, int]:
-    """Return what was spent on them, and how many sessions were not looked into.
+    """Return the usage of abandoned branches, and the number of sessions not read.
 
-    Those that were never looked into are now, all of them or none: none when that
-    would take a while, unless it is to be `thorough`. Without `keeps`, nothing is written.
+    Uncached sessions are read all or not at all: not at all if they are large, unless `thorough` is set. With
+    `update_cache=False` nothing is written.
     """
     candidates = connection.execute(
         "SELECT f.id, f.path, f.size, f.mtime, s.project FROM sessions s "
@@ -82,7 +82,7 @@ def _is_cached(cached: dict[str, _CachedKeys], candidate: tuple[Any, ...]) -> bo
 
 
 def _cache_key(path: str | bytes) -> str:
-    """Return what a path is kept under: JSON has no bytes, and no path has a NUL in it."""
+    """Return the cache key of a path: JSON has no bytes, and a path cannot contain NUL."""
     return path if isinstance(path, str) else f"\0{path.hex()}"
 
 
@@ -102,7 +102,7 @@ def _add_responses(
 
 
 def abandoned_response_keys(path: str) -> set[str]:
-    """Return the responses of a session that only stand on branches that were given up."""
+    """Return the keys of responses that occur only on abandoned branches."""
     from steno.session.session import Session
     from steno.session.transcript import load
     from steno.session.turns.session_facts import ABANDONED_REASONS

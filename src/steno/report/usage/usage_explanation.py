@@ -1,6 +1,6 @@
-"""Explains a usage total by its responses and their lines.
+"""Explains a usage total by its responses and their records.
 
-Every line with usage is counted, merged, copied or skipped, with the reason.
+Every record with usage is counted, merged, copied or skipped, with the reason.
 """
 
 import sqlite3
@@ -57,27 +57,27 @@ if TYPE_CHECKING:
 _USAGE_MARK: Final = b'"usage"'
 _READ_SIZE: Final = 1 << 20
 _SPANS: Final = (1 << 18, 1 << 23)
-"""How far around a line the others of its response are looked for, before all is read."""
+"""Bytes around a record to search for other records of its response, before reading the whole file."""
 
 
 class UsageLine(msgspec.Struct):
-    """A line with figures."""
+    """A record with usage."""
 
     key: str
     line: int
-    """Counted from one."""
+    """Line number, starting at 1."""
     offset: int
     figures: tuple[int, ...]
     synthetic: bool
-    """Whether the client wrote it without asking anybody."""
+    """Whether Claude Code wrote the record without an API request."""
     cut: bool
-    """Whether it has a figure that is not believable, and was cut."""
+    """Whether an implausible token count was cut to the maximum."""
     row: Row
-    """What it says, in the order of the columns of `usage`."""
+    """Values of the record, in the order of the columns of `usage`."""
 
 
 def usage_lines(path: str, file: int) -> Iterator[UsageLine]:
-    """Yield the lines with figures of a file; nothing where its bytes are gone for good."""
+    """Yield the records with usage in a file; nothing if the file cannot be read."""
     try:
         source = open_transcript(path)
     except Unreadable:
@@ -92,9 +92,9 @@ def usage_lines(path: str, file: int) -> Iterator[UsageLine]:
 
 
 def usage_lines_near(path: str, file: int, keys: dict[str, tuple[int, int]]) -> list[UsageLine]:
-    """Return the lines of some responses of a file, given where one of each is and how many.
+    """Return the records of responses in a file, given the offset of one record and the number of records.
 
-    Lines of a response stand close together, so a large file is not read for a few of them.
+    Records of a response are close together, so a large file need not be read completely.
     """
     try:
         source = open_transcript(path)
@@ -119,7 +119,7 @@ def usage_lines_near(path: str, file: int, keys: dict[str, tuple[int, int]]) -> 
 
 
 def _lines_near(source: Source, file: int, offset: int, span: int) -> Iterator[UsageLine]:
-    """Yield the lines with figures that begin no further than that from an offset."""
+    """Yield the records with usage that start within `span` bytes of an offset."""
     start = max(0, offset - span)
     if start:
         _, newline, line_start = source.read(start, offset - start).partition(b"\n")
@@ -169,12 +169,12 @@ def _is_cut(usage: LineUsage, figures: tuple[int, ...]) -> bool:
         cache_creation.ephemeral_1h_input_tokens if cache_creation is not None else 0,
         server_tools.web_search_requests if server_tools is not None else 0,
     )
-    # What is too long to be read as a number comes as the largest one.
+    # Numbers too large to decode are read as the maximum.
     return max(figures) >= MAX_TOKENS or any((figure or 0) < 0 for figure in recorded)
 
 
 class _LineCounter:
-    """Says which line an offset is in, of offsets that rise."""
+    """Converts ascending offsets to line numbers."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -193,36 +193,36 @@ class _LineCounter:
 
 Verdict: TypeAlias = Literal["counted", "merged", "copy", "skipped"]
 _REASONS: Final = {
-    "counted": "the highest figures of the response",
-    "merged": "another line of the same response",
-    "higher": "the figures in {} are higher",
-    "original": "copied from elsewhere; it counts in {}",
-    "earlier": "it counts in {}, whose session began before",
-    "skipped": "written by the client itself; nobody was asked",
-    "gone": "the file is gone or has changed; the figures are the index's",
+    "counted": "highest token counts of the response",
+    "merged": "another record of the same response",
+    "higher": "token counts in {} are higher",
+    "original": "copy; counted in {}",
+    "earlier": "counted in {}, whose session started earlier",
+    "skipped": "written by Claude Code without an API request",
+    "gone": "file deleted or changed; token counts from the index",
 }
 _OFFSET_MASK: Final = (1 << FILE_ID_SHIFT) - 1
 
 
 class ExplainedLine(msgspec.Struct):
-    """A line with figures, and what became of them."""
+    """A record with usage, and whether and why it counts."""
 
     path: str
     line: int
-    """Counted from one; 0 where it cannot be read any more."""
+    """Line number, starting at 1; 0 if the record cannot be read."""
     offset: int
     verdict: Verdict
     why: str
     figures: tuple[int, ...]
-    """Input, output, both cache writes, cache reads, searches."""
+    """Input, output, 5-minute and 1-hour cache write, cache read, searches."""
     counts_in: str = ""
-    """Of a copy, the file in which the response counts."""
+    """For a copy, the file in which the response is counted."""
     cut: bool = False
-    """Whether it has a figure that is not believable, and was cut."""
+    """Whether an implausible token count was cut to the maximum."""
 
 
 class ExplainedResponse(msgspec.Struct):
-    """One response that counts."""
+    """A counted response."""
 
     key: str
     names: tuple[str, ...]
@@ -233,30 +233,30 @@ class ExplainedResponse(msgspec.Struct):
     figures: UsageFigures
     lines: list[ExplainedLine]
     cost: int | None = None
-    """In micro-dollars; None where no price is known."""
+    """Micro-dollars; None if the model has no price."""
 
 
 class UsageExplanation(msgspec.Struct):
-    """What a total is made of."""
+    """Responses and skipped records of a total."""
 
     responses: list[ExplainedResponse]
     skipped: list[ExplainedLine]
     totals: UsageFigures
     cost: int
     complete: bool = True
-    """Whether everything there is was read."""
+    """Whether all files were read."""
 
 
 class _ExplanationInput(msgspec.Struct):
-    """What is known before any line is read."""
+    """Responses to explain, before their records are read."""
 
     counted: list[tuple[Row, tuple[str, ...]]]
-    """The responses that are asked about, each with the names of its row in the report."""
+    """Selected responses, each with the names of its row in the report."""
     copies: list[Row]
     origin_of: Callable[[int], TranscriptOwner]
     path_of: Callable[[int], str]
     files_with_skipped: list[int] | None = None
-    """All the files that may have skipped lines; None where only some rows are asked about."""
+    """Files that may contain skipped records; None if only some rows are selected."""
 
 
 _GroupNamer: TypeAlias = Callable[[Row], tuple[str, ...]]
@@ -266,7 +266,7 @@ _LinesByResponse: TypeAlias = dict[tuple[int, str], list[UsageLine]]
 def explain_index(
     connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable, selection: str = ""
 ) -> UsageExplanation:
-    """Explain a total of the index. `what` chooses rows by name, or a response by its key."""
+    """Explain a total from the index. `selection` is part of a row name, or the key of a response."""
     origin_of = transcript_owners(connection).__getitem__
     paths = {file: path_from_column(path) for file, path in connection.execute("SELECT id, path FROM files")}
     name_of = tool_namer(connection) if query.by == "tool" else _group_namer(query, origin_of)
@@ -280,7 +280,7 @@ def explain_index(
 def explain_files(
     roots: Sequence[str], query: UsageQuery, prices: PriceTable, problems: list[Problem], selection: str = ""
 ) -> UsageExplanation:
-    """Explain the same total straight from the files."""
+    """Explain the same total from the files."""
     files = [path for path, _ in transcripts_below(roots, problems)]
     partition = FilePartition(list(enumerate(files)))
     partition.read()
@@ -301,9 +301,9 @@ def explain_files(
 def explain_rows(
     connection: sqlite3.Connection, rows: Sequence[Row], prices: PriceTable
 ) -> tuple[list[ExplainedResponse], dict[str, int]]:
-    """Explain some responses of the index, without reading more than their own lines.
+    """Explain responses from the index, reading only the records near each of them.
 
-    The files that their lines are in come with it, by path.
+    Also return the file numbers by path.
     """
     origin_of = transcript_owners(connection).__getitem__
     copies = list(copies_of(connection, (row[1] for row in rows)))
@@ -329,7 +329,7 @@ def _group_namer(query: UsageQuery, origin_of: Callable[[int], TranscriptOwner])
 def _select_responses(
     rows: Iterable[Row], query: UsageQuery, name_of: _GroupNamer, selection: str
 ) -> list[tuple[Row, tuple[str, ...]]]:
-    """Return the responses that are asked about, in the order of their rows and of time."""
+    """Return the selected responses, ordered by row and time."""
     named_rows = [(row, name_of(row)) for row in rows]
     if query.by in CLOCK_GROUPINGS:
         time_label = clock_namer(query.by, {names[0] for _, names in named_rows})
@@ -368,7 +368,7 @@ def _build_explanation(
 
 
 def _read_lines(inputs: _ExplanationInput, query: UsageQuery) -> tuple[_LinesByResponse, list[ExplainedLine]]:
-    """Read the lines of all the files that are involved, and those that were skipped in them."""
+    """Read the records of all files involved, and their skipped records."""
     keys_by_file: dict[int, set[str]] = {}
     for row in (*(row for row, _ in inputs.counted), *inputs.copies):
         keys_by_file.setdefault(row[0], set()).add(row[1])
@@ -399,7 +399,7 @@ def _read_lines(inputs: _ExplanationInput, query: UsageQuery) -> tuple[_LinesByR
 def _lines_of_response(
     row: Row, copies: list[Row], lines_by_response: _LinesByResponse, inputs: _ExplanationInput
 ) -> list[ExplainedLine]:
-    """Say of every line of a response what became of it; the one that counts comes first."""
+    """Return the records of a response with their verdicts; the counted one comes first."""
     path, offset = inputs.path_of(row[0]), row[2] & _OFFSET_MASK
     lines: list[ExplainedLine] = []
     for line in lines_by_response.get((row[0], row[1]), ()):
@@ -420,7 +420,7 @@ def _lines_of_response(
 
 
 def _reason_for_copy(row: Row, copy: Row) -> str:
-    """Say why of two copies that one counts and not this one; see `steno.index.usage_rows.copy_rank`."""
+    """Return the reason why a copy does not count; see `steno.index.usage_rows.copy_rank`."""
     if row[10] > copy[10]:
         return _REASONS["higher"]
     return _REASONS["original" if copy[17] > row[17] else "earlier"]
@@ -431,7 +431,7 @@ def _explained_line(path: str, line: UsageLine, verdict: Verdict, reason: str, c
 
 
 def _unreadable_line(path: str, row: Row, verdict: Verdict, reason: str, counts_in: str = "") -> ExplainedLine:
-    """Return a line that cannot be read any more as the row tells it."""
+    """Return an unreadable record with the values of its row."""
     figures = tuple(row[9:15])
     cut = max(figures) >= MAX_TOKENS
     return ExplainedLine(path, 0, row[2] & _OFFSET_MASK, verdict, reason, figures, counts_in, cut)
@@ -443,22 +443,22 @@ _FILTER_COLUMNS: Final = {"model": "u.model", "project": "s.project", "session":
 
 
 class ResponseFilter(msgspec.Struct, frozen=True):
-    """Which responses. What is None does not matter."""
+    """Filter of responses. None does not filter."""
 
     since: int | None = None
     until: int | None = None
     undated: bool = False
-    """Only those that nobody knows the time of."""
+    """Only responses without a time."""
     model: str | None = None
     project: str | None = None
     session: str | None = None
     branch: str | None = None
     kind: tuple[str, str] | None = None
-    """Of which sub-agents: as in the report by kind."""
+    """Sub-agent type, as in the report by type."""
 
 
 class TranscriptOrigin(msgspec.Struct, frozen=True):
-    """Where a transcript belongs: what addresses call its session, and its sub-agent if any."""
+    """Session of a transcript, its URL key, and its sub-agent if any."""
 
     key: str
     agent: str
@@ -469,7 +469,7 @@ class TranscriptOrigin(msgspec.Struct, frozen=True):
 def total_of_responses(
     connection: sqlite3.Connection, response_filter: ResponseFilter, prices: PriceTable
 ) -> UsageReport:
-    """Return the sum of some responses, as a report of one row at most."""
+    """Return the sum of matching responses as a report with at most one row."""
     where, values = _response_condition(connection, response_filter)
     rows = connection.execute(
         f"SELECT {LOCAL_DAY}, u.model, u.fast, {TIER_SQL}, {SUM_COLUMNS} {_FROM_USAGE} WHERE {where} "
@@ -483,9 +483,9 @@ def total_of_responses(
 def find_responses(
     connection: sqlite3.Connection, response_filter: ResponseFilter, prices: PriceTable, *, limit: int, offset: int = 0
 ) -> tuple[list[ExplainedResponse], dict[str, int]]:
-    """Return some of them, the newest first, with every line that tells of each.
+    """Return matching responses, newest first, with their records.
 
-    The files that the lines are in come with it, by path.
+    Also return the file numbers by path.
     """
     where, values = _response_condition(connection, response_filter)
     rows = connection.execute(
@@ -526,7 +526,7 @@ def _subagent_type_condition(connection: sqlite3.Connection, kind: tuple[str, st
 
 
 def transcript_origins(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, TranscriptOrigin]:
-    """Return where some transcripts belong."""
+    """Return the origins of transcripts."""
     file_ids = set(files)
     keys = session_keys(connection, file_ids)
     origins: dict[int, TranscriptOrigin] = {}

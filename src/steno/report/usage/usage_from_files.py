@@ -1,12 +1,11 @@
 """Token usage without an index: scans all session files, in several processes if that is faster.
 
-Lines are found by the word `"usage"`, which cannot occur inside a JSON string, where its quotes
-would be escaped. A file with anything unexpected (a line that is not a record, fields of unexpected
-types) is read again record by record, so that both ways give the same counts.
+Records are found by the bytes `"usage"`, which cannot occur inside a JSON string, where the quotes would be escaped. A
+file with anything unexpected (a line that is not a record, fields of unexpected types) is read again record by record,
+so that both methods give the same counts.
 
-Each process reads a partition of the files and resolves copies of a response within it. Responses
-that occur in several partitions go to the first process, which chooses; the others are summed where
-they were read.
+Each process reads a partition of the files and resolves copies of a response within it. Responses that occur in several
+partitions are sent to the first process, which resolves them; the others are summed by the process that read them.
 """
 
 import os
@@ -53,7 +52,7 @@ class _MessageBody(msgspec.Struct, gc=False):
 
 @projection("type uuid session_id timestamp agent_id request_id cwd version git_branch is_sidechain")
 class UsageRecord(RecordFields):
-    """A line, as far as its figures and the place they belong to are concerned."""
+    """The fields of a record that usage needs."""
 
     forked_from: ForkOrigin | None = None
     message: _MessageBody | None = None
@@ -65,7 +64,7 @@ class _HeadRecord(RecordFields):
 
 
 class ScannedFile(msgspec.Struct):
-    """What a file says of itself in its first records, and the figures in it."""
+    """Session, project, start and usage rows of a file."""
 
     path: str
     session: str = ""
@@ -73,11 +72,11 @@ class ScannedFile(msgspec.Struct):
     project: str = ""
     started: int | None = None
     has_skipped: bool = False
-    """Whether it has lines with figures that the client made up."""
+    """Whether the file contains records with usage that Claude Code wrote without an API request."""
     rows: dict[str, Row] = {}
 
     def update(self, line: Any) -> None:
-        """Keep what a record says, where none before it did."""
+        """Set fields from a record, if no earlier record set them."""
         if line.uuid is None:
             return
         self.project = self.project or line.cwd or ""
@@ -89,12 +88,12 @@ class ScannedFile(msgspec.Struct):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more is to be learned from further records."""
+        """Whether all fields are set."""
         return bool(self.project and self.session) and self.started is not None
 
 
 class _UnexpectedContent(Exception):
-    """Something that the quick way does not understand."""
+    """Content that requires the record-by-record scan."""
 
 
 _decode_usage: Final = msgspec.json.Decoder(UsageRecord).decode
@@ -102,7 +101,7 @@ _decode_head: Final = msgspec.json.Decoder(_HeadRecord).decode
 
 
 def decode_usage_record(raw: bytes) -> UsageRecord | None:
-    """Return a line as far as its figures are concerned; None where that takes more care."""
+    """Decode the usage fields of a record; None if it requires the tolerant decoder."""
     try:
         return _decode_usage(raw)
     except DECODE_ERRORS:
@@ -110,7 +109,7 @@ def decode_usage_record(raw: bytes) -> UsageRecord | None:
 
 
 class FileScanner:
-    """Reads file after file through one buffer."""
+    """Scans files using one buffer."""
 
     def __init__(self) -> None:
         self._allocate(_BUFFER_SIZE)
@@ -123,12 +122,12 @@ class FileScanner:
         self._text: Any = library.Str(self._view)
 
     def scan(self, path: str, number: int) -> ScannedFile:
-        """Return the figures of a file, its rows as those of `usage` with `number` for the file.
+        """Return the usage rows of a file, with `number` as file number.
 
-        The time of a row is a number, or still the text that the record has.
+        The time of a row is a number, or still the text of the record.
 
         Raises:
-            Unreadable: it cannot be read.
+            Unreadable: The file cannot be read.
         """
         scanned, tally = ScannedFile(path), UsageRowBuilder(number)
         try:
@@ -141,7 +140,7 @@ class FileScanner:
         return scanned
 
     def _read(self, path: str, base: int, scanned: ScannedFile, tally: UsageRowBuilder) -> None:
-        """Read a file; its messages are numbered from `base`."""
+        """Read a file; `base` is the first message number."""
         filled = 0
         head_is_read = False
         with FileIO(path) as file:
@@ -163,7 +162,7 @@ class FileScanner:
             self._scan_lines(filled, base, scanned, tally)
 
     def _grow(self) -> None:
-        """Make room for a line that is longer than the buffer."""
+        """Enlarge the buffer for a line longer than it."""
         size = len(self._view)
         if size > LINE_CAP:
             raise _UnexpectedContent
@@ -172,7 +171,7 @@ class FileScanner:
         self._view[:size] = old_view
 
     def _read_head(self, stop: int, scanned: ScannedFile) -> bool:
-        """Learn from the first records what the file is about."""
+        """Read the session, project and start from the first records."""
         view, find, start = self._view, self._text.find, 0
         for _ in range(_HEAD_LINES):
             end = find(_NEWLINE, start, stop)
@@ -192,7 +191,7 @@ class FileScanner:
         raise _UnexpectedContent
 
     def _scan_lines(self, stop: int, base: int, scanned: ScannedFile, tally: UsageRowBuilder) -> None:
-        """Take the figures of all the lines in the buffer up to `stop`."""
+        """Add the usage of all lines in the buffer up to `stop`."""
         view, find, rfind, decode = self._view, self._text.find, self._text.rfind, _decode_usage
         start = last_start = lines = 0
         last: UsageRecord | None = None
@@ -207,12 +206,12 @@ class FileScanner:
                 if line.type != "assistant" or body is None or body.usage is None:
                     pass
                 elif body.model == SYNTHETIC:
-                    # It may bear the id of a response, and must not stand for it.
+                    # A synthetic record may have the ID of a response but must not replace it.
                     scanned.has_skipped = True
                 else:
                     new_output = body.usage.output_tokens or 0
                     if body.id and body.id == response_id and new_output >= output:
-                        # The lines of a response mostly follow each other: the last one will do.
+                        # Records of a response are mostly consecutive: keep the last one.
                         lines += 1
                     else:
                         if last is not None:
@@ -230,14 +229,14 @@ def _add_response(line: UsageRecord, message: int, timestamp: Any, lines: int, t
     if timestamp is not None and timestamp.__class__ is not str:
         raise _UnexpectedContent
     if line.is_sidechain and not line.agent_id:
-        # Which sub-agent it is of depends on all the records before it.
+        # The sub-agent depends on all earlier records.
         raise _UnexpectedContent
     agent = (line.agent_id or "") if line.is_sidechain else ""
     tally.add_line(line, message, 0, timestamp, line.git_branch or "", agent, lines)
 
 
 def _scan_by_record(path: str, number: int) -> ScannedFile:
-    """Read a file record by record, whatever is wrong with it."""
+    """Read a file record by record, tolerating any damage."""
     from steno.format.lines import read_records
     from steno.index.line_decoder import line_from_record
     from steno.store.file_source import FileSource
@@ -261,13 +260,13 @@ def _scan_by_record(path: str, number: int) -> ScannedFile:
 
 
 _PARALLEL_BYTES: Final = 24 << 20
-"""From here on a second process is worth its start."""
+"""Total size from which another process pays off."""
 _MAX_PROCESSES: Final = 4
 _HIGHEST_CHARACTER: Final = "\U0010ffff"
 _MESSAGE_SIZE: Final = struct.Struct("<Q")
 
 SizedFile = tuple[str, int]
-"""A path and a size."""
+"""Path and size."""
 
 
 class _WorkerResult(msgspec.Struct, array_like=True):
@@ -278,11 +277,11 @@ class _WorkerResult(msgspec.Struct, array_like=True):
 
 
 def transcripts_below(roots: Sequence[str], problems: list[Problem]) -> list[SizedFile]:
-    """Return every transcript below some folders, with its size."""
+    """Return every transcript below directories, with its size."""
     files: dict[str, int] = {}
 
     def is_transcript(entry: os.DirEntry[str]) -> bool:
-        """Take a file whose name says what it is; the others are looked into."""
+        """Return whether the file name alone identifies a transcript, and add the file; other files are inspected."""
         name = entry.name
         if not (name.startswith("agent-") or is_uuid(name[: -len(JSONL_SUFFIX)])):
             return False
@@ -301,19 +300,19 @@ def transcripts_below(roots: Sequence[str], problems: list[Problem]) -> list[Siz
 
 
 class FilePartition:
-    """Some of the files, and what counts in them."""
+    """Part of the files, and the responses counted in them."""
 
     def __init__(self, files: Sequence[tuple[int, str]]) -> None:
         self._files = files
         self.rows: dict[str, Row] = {}
         self.copies: list[Row] = []
-        """Those that stand in several files, and count in another one."""
+        """Copies of responses that are counted in another file."""
         self.problems: list[Problem] = []
         self._scanned: dict[int, ScannedFile] = {}
         self._origins: dict[int, TranscriptOwner] = {}
 
     def read(self) -> None:
-        """Read all of them."""
+        """Read all files."""
         scanner = FileScanner()
         for number, path in self._files:
             try:
@@ -328,23 +327,23 @@ class FilePartition:
             self.rows.update(rows)
 
     def _resolve_copies(self, key: str, rows: dict[str, Row]) -> None:
-        """Leave, of a response that stands in two files, the one that counts."""
+        """Keep, of two copies of a response, the one that counts."""
         current, other = self.rows[key], rows[key]
         if self.rank(current) < self.rank(other):
             rows[key], current = current, other
         self.copies.append(current)
 
     def rank(self, row: Row) -> tuple[int, int, int, str, str, str]:
-        """Return what copies of a response are ordered by."""
+        """Return the sort key of copies of a response."""
         scanned = self._scanned[row[0]]
         session, agent, _ = self.origin_of(row[0])
-        # As in SQL, bytes come after all text.
+        # As in SQL, bytes sort after text.
         stored_path = path_to_column(scanned.path)
         path = stored_path if isinstance(stored_path, str) else _HIGHEST_CHARACTER + stored_path.decode("latin-1")
         return copy_rank(row, scanned.started, session, agent, path)
 
     def origin_of(self, number: int) -> TranscriptOwner:
-        """Return the session, sub-agent and project that a file is of."""
+        """Return the session, sub-agent and project of a file."""
         origin = self._origins.get(number)
         if origin is None:
             scanned = self._scanned[number]
@@ -356,7 +355,7 @@ class FilePartition:
         return origin
 
     def files_with_skipped(self, query: UsageQuery) -> list[int]:
-        """Return the files with lines that the client made up."""
+        """Return the files with synthetic records."""
         return [
             number
             for number, scanned in self._scanned.items()
@@ -364,17 +363,17 @@ class FilePartition:
         ]
 
     def aggregate(self, query: UsageQuery) -> Buckets:
-        """Sum up what is left."""
+        """Aggregate the remaining responses."""
         return aggregate_rows(self.rows.values(), query, self.origin_of)
 
 
 def count_files_usage(
     roots: Sequence[str], query: UsageQuery, problems: list[Problem], *, processes: int | None = None
 ) -> Buckets:
-    """Return the sums of all the files below some folders."""
+    """Return the usage of all files below directories."""
     import gc
 
-    # What is made from here on stays to the end: looking for what does not would only cost time.
+    # Objects created here live until the end, so garbage collection only costs time.
     gc_was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -392,7 +391,7 @@ def count_files_usage(
 
 
 def _keys_in_several(first: FilePartition, workers: "list[_Worker]") -> set[str]:
-    """Return the responses that stand in several shares."""
+    """Return the responses that occur in several partitions."""
     seen_keys = set(first.rows)
     shared_keys: set[str] = set()
     for worker in workers:
@@ -433,7 +432,7 @@ def _combine(
 
 
 def _take_shared(partition: FilePartition, shared_keys: set[str]) -> list[tuple[str, list[object], list[object]]]:
-    """Take out of a share what also stands in others."""
+    """Remove the responses that also occur in other partitions, and return them."""
     claims: list[tuple[str, list[object], list[object]]] = []
     for key in shared_keys & partition.rows.keys():
         row = partition.rows.pop(key)
@@ -442,7 +441,7 @@ def _take_shared(partition: FilePartition, shared_keys: set[str]) -> list[tuple[
 
 
 def _partition_files(files: Sequence[SizedFile], number: int) -> list[list[tuple[int, str]]]:
-    """Deal out the files so that all have about as much to read."""
+    """Distribute the files so that partitions have similar sizes."""
     partitions: list[list[tuple[int, str]]] = [[] for _ in range(number)]
     loads = [0] * number
     for file_number, (path, size) in sorted(enumerate(files), key=lambda numbered_file: -numbered_file[1][1]):
@@ -455,7 +454,7 @@ def _partition_files(files: Sequence[SizedFile], number: int) -> list[list[tuple
 def _usable_processors() -> int:
     from threading import active_count
 
-    # Forking is quick, but not safe beside other threads; starting anew costs more than it saves.
+    # Forking is fast but unsafe with other threads; spawning costs more than it saves.
     if not hasattr(os, "fork") or active_count() > 1:
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -464,14 +463,14 @@ def _usable_processors() -> int:
 
 
 class _Worker:
-    """Another process that reads a share."""
+    """A child process that reads a partition."""
 
     def __init__(self, partition: FilePartition, query: UsageQuery) -> None:
         self._partition = partition
         self._query = query
         self._shared_keys: set[str] = set()
         self._died = False
-        """Whether it died, and this process does its work."""
+        """Whether the child process died, so that this process reads the partition."""
         from_worker, to_worker = os.pipe(), os.pipe()
         self._process = os.fork()
         if not self._process:
@@ -483,17 +482,17 @@ class _Worker:
         self._read, self._write = from_worker[0], to_worker[1]
 
     def receive_keys(self) -> set[str]:
-        """Return the keys of all that it found."""
+        """Return the keys of the responses in the partition."""
         raw = _receive(self._read)
         if raw is not None:
             return set(msgspec.msgpack.decode(raw, type=list[str]))
-        # It died; its share is read here.
+        # The child process died: read its partition here.
         self._died = True
         self._partition.read()
         return set(self._partition.rows)
 
     def send_shared_keys(self, shared_keys: set[str]) -> None:
-        """Tell it which responses stand in other shares too."""
+        """Send the responses that also occur in other partitions."""
         self._shared_keys = shared_keys
         if not self._died:
             try:
@@ -504,7 +503,7 @@ class _Worker:
         os.close(self._write)
 
     def receive_result(self) -> _WorkerResult:
-        """Return what it made of its share."""
+        """Return the aggregated partition."""
         raw = None if self._died else _receive(self._read)
         os.close(self._read)
         os.waitpid(self._process, 0)
@@ -516,12 +515,12 @@ class _Worker:
 
 
 def _run_worker(partition: FilePartition, query: UsageQuery, read: int, write: int) -> None:
-    """Be the other process; never returns."""
+    """Run in the child process; never returns."""
     import signal
 
     code = 1
     try:
-        # The first process decides what Ctrl-C means: it closes the pipe.
+        # On Ctrl-C, the first process closes the pipe.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         partition.read()
         _send(write, msgspec.msgpack.encode(list(partition.rows)))
@@ -547,7 +546,7 @@ def _send(pipe: int, data: bytes) -> None:
 
 
 def _receive(pipe: int) -> bytes | None:
-    """Return what came; None when the other end is gone."""
+    """Return the received data; None if the other end is closed."""
     header = _read_exactly(pipe, _MESSAGE_SIZE.size)
     return None if header is None else _read_exactly(pipe, _MESSAGE_SIZE.unpack(header)[0])
 

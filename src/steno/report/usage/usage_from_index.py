@@ -1,4 +1,4 @@
-"""Token usage from the index: from the daily sums, or from single responses."""
+"""Token usage from the index: from daily sums, or from single responses."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ _FIRST_DAY: Final = "0001-01-01"
 
 
 def count_indexed_usage(connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable) -> Buckets:
-    """Return the sums of what is wanted."""
+    """Return the usage that matches a query."""
     if query.by == "tool":
         return _count_by_tool(connection, query)
     if query.by in _DAY_GROUPINGS and query.is_whole_days and query.sessions is None:
@@ -121,7 +121,7 @@ def _count_from_responses(
         name = row[:width]
         day, model, fast, tier = row[width : width + 4]
         if grouping in CLOCK_GROUPINGS:
-            # The day of a price is the day of the clock.
+            # Prices depend on the local day of the slot.
             name = (str(name[0]),)
             day = day_of_slot(int(name[0])) if name[0] else ""
         elif grouping in ("week", "month"):
@@ -131,7 +131,7 @@ def _count_from_responses(
 
 
 def count_by_origin(connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable) -> Buckets:
-    """Return the sums of some time by file, sub-agent and branch, for many reports at once."""
+    """Return the usage in a time range by file, sub-agent and branch, as input for several reports."""
     models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM days")]
     prices.load(models)
     values: list[Any] = []
@@ -149,7 +149,7 @@ def count_by_origin(connection: sqlite3.Connection, query: UsageQuery, prices: P
 
 
 def count_by_session_file(connection: sqlite3.Connection, files: Sequence[int], prices: PriceTable) -> Buckets:
-    """Return the sums of some sessions by the numbers of their files, with their sub-agents."""
+    """Return the usage of sessions by file number, including sub-agents."""
     models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM days")]
     prices.load(models)
     values: list[Any] = []
@@ -165,7 +165,7 @@ def count_by_session_file(connection: sqlite3.Connection, files: Sequence[int], 
 
 
 def _price_day_sql(prices: PriceTable, models: list[str], values: list[Any]) -> str:
-    """Return SQL for a day with the price of a response; days of one price are one day."""
+    """Return SQL for a day with the price of a response; days with equal prices are merged."""
     cases = ""
     for day in sorted(prices.price_change_days(models), reverse=True):
         cases += " WHEN u.time >= ? THEN ?"
@@ -204,7 +204,7 @@ def _in_array_sql(column: str, items: Sequence[str] | Sequence[int], values: lis
 
 
 def counted_rows(connection: sqlite3.Connection, query: UsageQuery) -> Iterator[Row]:
-    """Yield the responses that count, as they stand in `usage`."""
+    """Yield the counted responses as rows of `usage`."""
     values: list[Any] = []
     where = _where(connection, query, values)
     return connection.execute(
@@ -229,7 +229,7 @@ def transcript_owners(connection: sqlite3.Connection) -> dict[int, TranscriptOwn
 
 
 def files_in_range(connection: sqlite3.Connection, query: UsageQuery) -> list[int]:
-    """Return the files that may have lines of the time and place that are wanted."""
+    """Return the files that may contain records matching the query."""
     rows = connection.execute(
         "SELECT file, project FROM sessions WHERE started IS NULL "
         "OR (max(started, ended) >= ? AND min(started, ended) < ?)",
@@ -239,7 +239,7 @@ def files_in_range(connection: sqlite3.Connection, query: UsageQuery) -> list[in
 
 
 def tool_namer(connection: sqlite3.Connection) -> Callable[[Row], tuple[str, ...]]:
-    """Return what names responses by the first tool that each of them calls."""
+    """Return a function that maps a response to the first tool it calls."""
     first_tools: dict[tuple[int, str], str] = {}
     for file, response, name in connection.execute(
         f"SELECT message >> {FILE_ID_SHIFT}, response, name FROM tool_calls ORDER BY message, place"
@@ -249,7 +249,7 @@ def tool_namer(connection: sqlite3.Connection) -> Callable[[Row], tuple[str, ...
 
 
 def _count_by_tool(connection: sqlite3.Connection, query: UsageQuery) -> Buckets:
-    """Sum up responses by the first tool that each of them calls."""
+    """Aggregate responses by the first tool they call."""
     tool_of = tool_namer(connection)
     buckets: Buckets = {}
     for row in counted_rows(connection, query):
@@ -258,11 +258,11 @@ def _count_by_tool(connection: sqlite3.Connection, query: UsageQuery) -> Buckets
     return buckets
 
 
-# What else is known of a row
+# Details of rows
 
 
 def add_row_details(connection: sqlite3.Connection, query: UsageQuery, report_rows: list[ReportRow]) -> None:
-    """Give rows of sessions and sub-agents their titles, and rows of tools their calls."""
+    """Add titles to rows of sessions and sub-agents, and call counts to rows of tools."""
     if query.by == "tool":
         _add_tool_calls(connection, query, report_rows)
     elif query.by in ("session", "agent"):
@@ -278,7 +278,7 @@ def add_row_details(connection: sqlite3.Connection, query: UsageQuery, report_ro
 
 
 def _add_tool_calls(connection: sqlite3.Connection, query: UsageQuery, report_rows: list[ReportRow]) -> None:
-    """Count calls of each tool, also of those that were not the first of their response."""
+    """Count the calls of each tool, including calls that are not the first of their response."""
     values: list[Any] = []
     where = _where(connection, query, values)
     rows = connection.execute(

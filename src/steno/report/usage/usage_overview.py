@@ -1,7 +1,7 @@
 """Usage overview of a date range, in several groupings, with few queries.
 
-The daily sums give the reports by day, model and project; one query over the responses gives those
-by session, branch and sub-agent.
+The daily sums provide the reports by day, model and project; one query over the responses provides those by session,
+branch and sub-agent.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ from steno.report.usage.usage_query import (
 from steno.report.usage.usage_report import ReportRow, UsageReport, build_report, rounded_micros
 
 _CLOCK_SLACK: Final = 86_400_000
-"""A call is made after its response was asked for, but clocks are set back."""
+"""Milliseconds that a call may precede its response, as clocks may be set back."""
 _FROM_TOOL_CALLS: Final = (
     f"FROM tool_calls t JOIN usage u ON u.file = t.message >> {FILE_ID_SHIFT} AND u.key = t.response"
 )
@@ -36,18 +36,18 @@ _OFFSET_BITS: Final = (1 << FILE_ID_SHIFT) - 1
 
 
 class ToolUsage(msgspec.Struct, frozen=True):
-    """A tool. Times are seconds; None where no call has an end."""
+    """Usage of a tool. Times are in seconds; None if no call has an end."""
 
     name: str
     calls: int
     failed: int
     median: float | None
     high: float | None
-    """What nineteen calls of twenty did not exceed."""
+    """95th percentile."""
 
 
 class ToolCallRow(msgspec.Struct, frozen=True):
-    """One call of a tool."""
+    """A tool call."""
 
     file: int
     offset: int
@@ -56,11 +56,11 @@ class ToolCallRow(msgspec.Struct, frozen=True):
     failed: bool
     answered: bool
     path: str
-    """The file that it is about, if it is about one."""
+    """Path of the file, for a call of a file tool."""
 
 
 def tool_usage(connection: sqlite3.Connection, query: UsageQuery) -> list[ToolUsage]:
-    """Return the tools that responses of some time called, the most frequent first."""
+    """Return the tools called in a time range, most frequent first."""
     where, values = _time_condition(query)
     times: dict[str, list[int]] = {}
     counts: dict[str, list[int]] = {}
@@ -89,7 +89,7 @@ def tool_calls(
     limit: int = 50,
     offset: int = 0,
 ) -> tuple[list[ToolCallRow], int]:
-    """Return some calls of a tool, the newest first, and how many there are."""
+    """Return calls of a tool, newest first, and the total."""
     where, values = _time_condition(query)
     where += " AND t.name = ?" + (" AND t.failed" if failed else "")
     values.append(name)
@@ -116,7 +116,7 @@ def tool_calls(
 
 
 def _time_condition(query: UsageQuery) -> tuple[str, list[Any]]:
-    """Return the condition for some time: that of the response, as in every other report."""
+    """Return the SQL condition for a time range; as in all reports, the time of the response decides."""
     where, values = ["u.counts"], list[Any]()
     if query.is_bounded:
         where.append("u.time IS NOT NULL")
@@ -130,7 +130,7 @@ def _time_condition(query: UsageQuery) -> tuple[str, list[Any]]:
 
 
 def _median_and_high(durations: list[int]) -> tuple[float | None, float | None]:
-    """Return the middle of some times and what nearly all of them stay below, in seconds."""
+    """Return the median and the 95th percentile of durations, in seconds."""
     if not durations:
         return None, None
     durations.sort()
@@ -144,14 +144,14 @@ ChartSeries: TypeAlias = Literal["model", "project"]
 ChartInterval: TypeAlias = Literal["day", "week", "month"]
 _PERIODS: Final[dict[ChartInterval, Callable[[str], str]]] = {"day": str, "week": week_of, "month": month_of}
 OWN_REQUESTS: Final = ""
-"""The kind of what a session asked for itself."""
+"""Sub-agent type of the requests of the session itself."""
 _SLOT_LENGTH: Final = 900_000
 _SLOTS_PER_DAY: Final = 96
 _NOON_SLOT: Final = 48
 
 
 class UsageBreakdown(msgspec.Struct):
-    """What is by something else than days."""
+    """Reports that are not by time, model or project."""
 
     sessions: UsageReport
     branches: UsageReport
@@ -160,24 +160,24 @@ class UsageBreakdown(msgspec.Struct):
 
 
 class CostChart(msgspec.Struct):
-    """Costs by time and by something else, in micro-dollars."""
+    """Cost by time interval and series, in micro-dollars."""
 
     step: ChartInterval
     names: list[str]
-    """Days, weeks or months, without gaps."""
+    """Consecutive days, weeks or months."""
     series: list[tuple[str | None, list[int]]]
-    """The dearest first; None for all the others together."""
+    """Most expensive series first; None for the sum of all others."""
 
 
 def daily_usage(connection: sqlite3.Connection, prices: PriceTable) -> Buckets:
-    """Return the sums of all days, named by project; day and model are in them anyway."""
+    """Return the daily sums by project; buckets also contain day and model."""
     buckets = count_indexed_usage(connection, UsageQuery("project"), prices)
     prices.load({bucket[2] for bucket in buckets})
     return buckets
 
 
 def usage_in_range(buckets: Buckets, query: UsageQuery) -> Buckets:
-    """Return what of some sums by day is of some days; what has no day is of no time."""
+    """Return the daily sums in a date range; if it is bounded, usage without a day is excluded."""
     if not query.is_bounded:
         return buckets
     since = "0" if query.since is None else day_of_slot(query.since // _SLOT_LENGTH)
@@ -195,7 +195,7 @@ def reports_by_grouping(buckets: Buckets, prices: PriceTable) -> dict[str, Usage
 
 
 def _regroup(buckets: Buckets, name: Callable[[Bucket], tuple[str, ...]]) -> Buckets:
-    """Give heaps other names, and put those together that then have the same."""
+    """Return buckets with new group keys, merging buckets with equal keys."""
     regrouped: Buckets = {}
     for bucket, counts in buckets.items():
         _, day, model, fast, tier = bucket
@@ -210,10 +210,9 @@ def interval_report(buckets: Buckets, prices: PriceTable, interval: ChartInterva
 
 
 def cache_savings(buckets: Buckets, prices: PriceTable) -> int:
-    """Return what the cache saved, in micro-dollars.
+    """Return the savings by the cache in micro-dollars.
 
-    That is what was read from it at the price of fresh input, less what it cost, and less what
-    writing it cost more than not writing it.
+    Savings are the cache read tokens at the input price, minus their price, minus the surcharge for cache writes.
     """
     exact = 0
     for (_, day, model, fast, tier), counts in buckets.items():
@@ -235,7 +234,7 @@ def cost_chart(
     interval: ChartInterval,
     max_series: int = 6,
 ) -> CostChart:
-    """Return the costs of some days, which follow each other, by model or by project."""
+    """Return the cost of consecutive days by model or by project."""
     period = _PERIODS[interval]
     by_period = _regroup(
         buckets, lambda bucket: (period(bucket[1]), bucket[2] if series_by == "model" else bucket[0][0])
@@ -260,7 +259,7 @@ def cost_chart(
 
 
 def usage_breakdown(connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable) -> UsageBreakdown:
-    """Return what is by session, branch, kind of sub-agent and tool."""
+    """Return the reports by session, branch, sub-agent type and tool."""
     buckets = count_by_origin(connection, query, prices)
     places = transcript_owners(connection)
     types = subagent_types(connection)
@@ -284,7 +283,7 @@ def usage_breakdown(connection: sqlite3.Connection, query: UsageQuery, prices: P
 
 
 def add_session_titles(connection: sqlite3.Connection, report_rows: Sequence[ReportRow]) -> Sequence[ReportRow]:
-    """Give some rows of sessions their titles and projects."""
+    """Add titles and projects to rows of sessions."""
     for report_row in report_rows:
         row = connection.execute(
             "SELECT title, project FROM sessions WHERE id = ? AND agent = '' ORDER BY file LIMIT 1", report_row.names
@@ -295,7 +294,7 @@ def add_session_titles(connection: sqlite3.Connection, report_rows: Sequence[Rep
 
 
 def subagent_types(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the kind of each sub-agent that somebody asked for by its kind."""
+    """Return the type of each sub-agent that was started with a type."""
     rows = connection.execute("SELECT target, max(note) FROM links WHERE kind = 'agent' AND note != '' GROUP BY target")
     return dict(rows)
 
@@ -303,7 +302,7 @@ def subagent_types(connection: sqlite3.Connection) -> dict[str, str]:
 def five_hour_blocks(
     connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable
 ) -> list[tuple[int, UsageReport]]:
-    """Return the blocks of five hours of some time, by when they begin, each as a report."""
+    """Return the 5-hour blocks of a time range by start, each as a report."""
     buckets = with_clock_names(count_indexed_usage(connection, query, prices), "block5h")
     starts: dict[int, Buckets] = {}
     for bucket, counts in buckets.items():
@@ -319,10 +318,9 @@ def _block_start(name: str) -> int:
 
 
 def month_forecast(days: dict[str, int], today: str, days_left: int) -> tuple[int, int]:
-    """Return what this month cost so far, and what it will have cost if it goes on like this.
+    """Return the cost of the month so far, and the forecast for the whole month.
 
-    Each of the days that are left is taken to cost the mean of the last seven, today not among
-    them: it is not over.
+    The forecast uses the mean of the last seven days, without the incomplete current day, for each remaining day.
     """
     so_far = sum(cost for day, cost in days.items() if day[:7] == today[:7] and day <= today)
     end = midnight_millis(today) // _SLOT_LENGTH

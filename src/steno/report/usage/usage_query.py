@@ -27,45 +27,45 @@ Grouping: TypeAlias = Literal[
 ]
 GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 GROUP_PARTS: Final[dict[str, tuple[str, ...]]] = {"agent": ("session", "agent"), "branch": ("project", "branch")}
-"""What the names of a row are names of, where it is more than what was asked by."""
+"""Names of the key parts of groupings with more than one part."""
 
 GroupKey: TypeAlias = tuple[str, ...]
 Bucket: TypeAlias = tuple[GroupKey, str, str, int, int]
-"""The names of the row, the local day, the model, whether fast, and the band of the context."""
+"""Group key, local day, model, fast flag, and context price tier."""
 TokenCounts: TypeAlias = tuple[int, ...]
-"""Responses, input, output, both cache writes, cache reads, searches, estimated responses."""
+"""Responses, input, output, 5-minute and 1-hour cache write, cache read, searches, estimated responses."""
 Buckets: TypeAlias = dict[Bucket, TokenCounts]
 
 SLOT_MILLIS: Final = 900_000
-"""A quarter of an hour in milliseconds: no zone's hours or days begin anywhere else."""
+"""Milliseconds of a quarter of an hour: hours and days of all time zones start at a multiple."""
 _BLOCK_HOURS: Final = 5
 BLOCK_MILLIS: Final = _BLOCK_HOURS * 3_600_000
-"""The length of a block of usage limits."""
+"""Length of a 5-hour block in milliseconds."""
 _SLOTS_PER_HOUR: Final = 4
 _CACHE_SIZE: Final = 1 << 16
 
 
 def add_counts(buckets: Buckets, bucket: Bucket, counts: Sequence[int]) -> None:
-    """Put figures onto a heap."""
+    """Add counts to a bucket."""
     before = buckets.get(bucket)
     buckets[bucket] = tuple(counts if before is None else map(plus, before, counts))
 
 
 def counts_of_row(row: "Row") -> TokenCounts:
-    """Return the figures of one response."""
+    """Return the counts of one response."""
     return 1, *row[9:15], row[16]
 
 
 def tier_of_row(row: "Row") -> int:
-    """Return how many of the bands a response has left behind."""
+    """Return the price tier of a response."""
     return price_tier_of(row[9] + row[11] + row[12] + row[13])
 
 
 def sum_buckets(rows_by_bucket: "dict[Bucket, list[Row]]") -> Buckets:
-    """Sum up responses that were sorted onto heaps."""
+    """Sum up the responses of each bucket."""
     sums: Buckets = {}
     for bucket, rows in rows_by_bucket.items():
-        # Input to searches, then whether fast, which is part of the cell, and whether estimated.
+        # Columns from input to searches, the fast flag (part of the bucket), and the estimated flag.
         *columns, _, estimated = zip(*[row[9:17] for row in rows], strict=True)
         sums[bucket] = (len(rows), *map(sum, columns), sum(estimated))
     return sums
@@ -73,7 +73,7 @@ def sum_buckets(rows_by_bucket: "dict[Bucket, list[Row]]") -> Buckets:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def day_of_slot(slot: int | None) -> str:
-    """Return the local day of a quarter of an hour; nothing for an unknown time."""
+    """Return the local day of a slot; empty for an unknown time."""
     if slot is None:
         return ""
     local = time.localtime(slot * (SLOT_MILLIS // 1000))
@@ -82,7 +82,7 @@ def day_of_slot(slot: int | None) -> str:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def hour_of_slot(slot: int | None) -> str:
-    """Return the local hour that a quarter of an hour is in."""
+    """Return the local hour of a slot; empty for an unknown time."""
     if slot is None:
         return ""
     local = time.localtime(slot * (SLOT_MILLIS // 1000))
@@ -90,9 +90,9 @@ def hour_of_slot(slot: int | None) -> str:
 
 
 def block_starts(slots: Iterable[int | None]) -> dict[int | None, str]:
-    """Return for each quarter of an hour when its block of five hours began, in local time.
+    """Return the local start of the 5-hour block of each slot.
 
-    A block begins with the full hour of the first response that no block before it holds.
+    A block starts at the full hour of the first response outside the previous block.
     """
     starts: dict[int | None, str] = {None: ""}
     start = -(1 << 62)
@@ -109,7 +109,7 @@ def block_starts(slots: Iterable[int | None]) -> dict[int | None, str]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def week_of(day: str) -> str:
-    """Return the week of a day.
+    """Return the ISO week of a day.
 
     >>> week_of("2026-11-15"), week_of("")
     ('2026-W46', '')
@@ -123,7 +123,7 @@ def week_of(day: str) -> str:
 
 
 def midnight_millis(day: str) -> int:
-    """Return when a local day begins, in milliseconds."""
+    """Return the start of a local day in milliseconds."""
     year, month, number = map(int, day.split("-"))
     return int(time.mktime((year, month, number, 0, 0, 0, 0, 0, -1))) * 1000
 
@@ -139,50 +139,50 @@ _PATH_SEPARATORS: Final = "/\\"
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
-    """Which figures, and how they are to be sorted."""
+    """Filter and grouping of usage."""
 
     by: Grouping = "day"
     since: int | None = None
-    """The first moment that counts, in milliseconds."""
+    """Inclusive start in milliseconds."""
     until: int | None = None
-    """The first moment that no longer counts."""
+    """Exclusive end in milliseconds."""
     project: str = ""
     limit: str = ""
-    """As `project`: nothing else counts, whatever else is asked for."""
+    """Additional project filter that always applies, in the format of `project`."""
     here: str = ""
-    """The folder that `.` stands for."""
+    """Directory that `.` refers to."""
     sessions: tuple[str, ...] | None = None
-    """The only sessions that count, by their ids; None for all."""
+    """Session IDs to restrict to; None for all."""
 
     @property
     def is_bounded(self) -> bool:
-        """Whether only some time counts; what has no time then does not."""
+        """Whether a time range is set; responses without a time are then excluded."""
         return self.since is not None or self.until is not None
 
     @property
     def is_whole_days(self) -> bool:
-        """Whether the time that counts begins and ends with local days."""
+        """Whether the range starts and ends at local midnight."""
         return all(bound is None or _is_midnight(bound) for bound in (self.since, self.until))
 
     def matches_time(self, moment: int | None) -> bool:
-        """Whether a moment counts."""
+        """Return whether a time is in the range."""
         if moment is None:
             return not self.is_bounded
         return (self.since is None or moment >= self.since) and (self.until is None or moment < self.until)
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether all projects count."""
+        """Whether all projects are included."""
         return not (self.project or self.limit)
 
     def matches_project(self, project: str) -> bool:
-        """Whether a project counts."""
+        """Return whether a project is included."""
         filters = (project_filter for project_filter in (self.project, self.limit) if project_filter)
         return all(matches_project(project, each, self.here) for each in filters)
 
 
 def matches_project(project: str, pattern: str, current_folder: str) -> bool:
-    """Whether a project's path has some words in it; `.` is the folder one is in, or below."""
+    """Return whether a project path contains a pattern; `.` matches the current directory and its subdirectories."""
     if pattern == ".":
         return project == current_folder or project.startswith(
             tuple(current_folder + separator for separator in _PATH_SEPARATORS)
@@ -196,12 +196,12 @@ def _is_midnight(moment: int) -> bool:
 
 
 def parse_period(since: str, until: str, now: float) -> tuple[int | None, int | None]:
-    """Return the first moment of a period and the first one behind it, in milliseconds.
+    """Return the start and the exclusive end of a period in milliseconds.
 
-    Both mean whole days, unless they name a time of day or hours; empty ones set no limit.
+    Both expressions mean whole days unless they contain a time of day or hours; empty ones set no limit.
 
     Raises:
-        BadRequest: one means no time.
+        BadRequest: An expression is not a time.
     """
     return _period_limit(since, now, end=False), _period_limit(until, now, end=True)
 
@@ -219,12 +219,12 @@ def _period_limit(text: str, now: float, *, end: bool) -> int | None:
 
 
 TranscriptOwner: TypeAlias = tuple[str, str, str]
-"""Session, sub-agent and project."""
+"""Session ID, sub-agent ID and project."""
 OwnerLookup: TypeAlias = Callable[[int], TranscriptOwner]
 _RowNamer: TypeAlias = "Callable[[Row, TranscriptOwner, str], tuple[str, ...]]"
 
 CLOCK_GROUPINGS: Final = ("hour", "block5h")
-"""What has a quarter of an hour for a name until all of them are known."""
+"""Groupings whose keys are slots until all slots are known."""
 _NO_OWNER: Final = ("", "", "")
 _MINUTE_LENGTH: Final = 16
 _matches_usual_timestamp: Final = re.compile(
@@ -244,24 +244,24 @@ _OWNERLESS_GROUPINGS: Final = ("day", "week", "month", "model", *CLOCK_GROUPINGS
 
 
 def response_time(row: "Row") -> int | None:
-    """Return when a response was asked for; a row may still have it as its record does."""
+    """Return the time of a response; a row may still contain it as text."""
     stamp: Any = row[5]
     if not isinstance(stamp, str):
         return stamp
-    # Rows of the index have numbers, and need nothing that reads records.
+    # Rows of the index contain numbers, so the decoder is imported only for rows of files.
     from steno.index.line_decoder import to_millis
 
     return to_millis(stamp)
 
 
 def slot_of_row(row: "Row") -> int | None:
-    """Return the quarter of an hour in which a response was asked for."""
+    """Return the slot of a response."""
     moment = response_time(row)
     return None if moment is None else moment // SLOT_MILLIS
 
 
 def group_key(grouping: Grouping, row: "Row", owner: TranscriptOwner) -> tuple[str, ...]:
-    """Return the names of the row of a report that a response belongs to."""
+    """Return the group key of a response."""
     slot = slot_of_row(row)
     if grouping in CLOCK_GROUPINGS:
         return ("" if slot is None else str(slot),)
@@ -269,7 +269,7 @@ def group_key(grouping: Grouping, row: "Row", owner: TranscriptOwner) -> tuple[s
 
 
 def aggregate_rows(rows: "Iterable[Row]", query: UsageQuery, owner_of: OwnerLookup) -> Buckets:
-    """Sum up the responses that are wanted."""
+    """Aggregate the responses that match the query."""
     rows_by_bucket: defaultdict[Bucket, list[Row]] = defaultdict(list)
     grouping, is_unbounded, everywhere = query.by, not query.is_bounded, query.is_everywhere
     namer = _ROW_NAMERS.get(grouping)
@@ -299,7 +299,7 @@ def aggregate_rows(rows: "Iterable[Row]", query: UsageQuery, owner_of: OwnerLook
 
 
 def clock_namer(grouping: Grouping, slots: Iterable[str]) -> Callable[[str], str]:
-    """Return what names rows by the clock: by hours, or by blocks of five of them."""
+    """Return a function that converts slots to hours or 5-hour blocks."""
     if grouping == "hour":
         return lambda slot: hour_of_slot(int(slot)) if slot else ""
     starts = block_starts(int(slot) for slot in slots if slot)
@@ -307,7 +307,7 @@ def clock_namer(grouping: Grouping, slots: Iterable[str]) -> Callable[[str], str
 
 
 def with_clock_names(buckets: Buckets, grouping: Grouping) -> Buckets:
-    """Give the heaps that are named by a quarter of an hour the names that people know."""
+    """Return buckets with slots replaced by hours or 5-hour blocks."""
     if grouping not in CLOCK_GROUPINGS:
         return buckets
     name_of = clock_namer(grouping, {bucket[0][0] for bucket in buckets})

@@ -1,8 +1,7 @@
 """Usage report: rows with token counts and cost, their total, and their JSON form.
 
-Costs are summed exactly, in millionths of a micro-dollar, and rounded once: the total to the
-nearest micro-dollar, the rows up or down so that they add up to it. So the total does not depend on
-the grouping.
+Costs are summed exactly, in millionths of a micro-dollar, and rounded once: the total to the nearest micro-dollar, the
+rows up or down so that they add up to it. The total therefore does not depend on the grouping.
 """
 
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ _TIME_GROUPINGS: Final = ("day", "week", "month", "hour", "block5h")
 
 
 class UsageFigures(msgspec.Struct):
-    """Tokens and what they cost."""
+    """Token counts and cost."""
 
     responses: int = 0
     input: int = 0
@@ -29,36 +28,36 @@ class UsageFigures(msgspec.Struct):
     cache_read: int = 0
     searches: int = 0
     estimated: int = 0
-    """How many of the responses have a placeholder for a figure."""
+    """Number of responses with placeholder token counts."""
     exact: int = 0
-    """The cost of all that has a price, in millionths of a micro-dollar."""
+    """Cost of all priced usage, in millionths of a micro-dollar."""
     unpriced: dict[str, int] = {}
-    """Tokens of models that no price is known of."""
+    """Tokens by model, for models without a price."""
     slow_price: int = 0
-    """How many fast responses were priced as if they were not, for want of a price."""
+    """Number of fast responses with the normal price, because the model has no fast price."""
 
     @property
     def cache_write(self) -> int:
-        """Tokens written to either cache."""
+        """Cache write tokens."""
         return self.cache_5m + self.cache_1h
 
     @property
     def context(self) -> int:
-        """Everything that was read."""
+        """Input, cache write and cache read tokens."""
         return self.input + self.cache_write + self.cache_read
 
     @property
     def has_cost(self) -> bool:
-        """Whether anything in it has a price, or nothing in it needs one."""
+        """Whether any usage has a price, or none needs one."""
         return bool(self.exact) or not self.unpriced
 
     @property
     def cost(self) -> int | None:
-        """The cost in micro-dollars; None where nothing has a price."""
+        """Cost in micro-dollars; None if nothing has a price."""
         return rounded_micros(self.exact) if self.has_cost else None
 
     def add_bucket(self, bucket: Bucket, counts: TokenCounts, prices: PriceTable) -> None:
-        """Add a heap at its price."""
+        """Add a bucket and its cost."""
         self.responses += counts[0]
         self.input += counts[1]
         self.output += counts[2]
@@ -92,12 +91,12 @@ class UsageFigures(msgspec.Struct):
 
 
 class ReportRow(msgspec.Struct):
-    """One row of a report."""
+    """A row of a report."""
 
     names: tuple[str, ...]
     figures: UsageFigures
     cost: int = 0
-    """In micro-dollars."""
+    """Micro-dollars."""
     title: str = ""
     project: str = ""
     calls: int = 0
@@ -105,23 +104,23 @@ class ReportRow(msgspec.Struct):
 
 
 class UsageReport(msgspec.Struct):
-    """What was asked for."""
+    """Usage by group, with totals."""
 
     by: str
     lines: list[ReportRow]
     totals: UsageFigures
     cost: int
-    """In micro-dollars."""
+    """Micro-dollars."""
     abandoned: UsageFigures | None = None
-    """What of all that went into branches that were given up; None where that is not known."""
+    """Usage of abandoned branches, included in the totals; None if unknown."""
     unseen: int = 0
-    """How many sessions may have more of those, and were not looked into."""
+    """Number of sessions that may have abandoned branches but were not read."""
     complete: bool = True
-    """Whether everything there is was read."""
+    """Whether all files were read."""
 
 
 def build_report(buckets: Buckets, grouping: str, prices: PriceTable) -> UsageReport:
-    """Return the rows, in the order of time or else the dearest first, and their total."""
+    """Return a report; rows are ordered by time, or by cost in descending order."""
     prices.load({bucket[2] for bucket in buckets})
     rows: dict[tuple[str, ...], UsageFigures] = {}
     totals = UsageFigures(unpriced={})
@@ -144,7 +143,7 @@ def build_report(buckets: Buckets, grouping: str, prices: PriceTable) -> UsageRe
 
 
 def sum_usage(buckets: Iterable[tuple[Bucket, TokenCounts]], prices: PriceTable) -> UsageFigures:
-    """Return the sum of some heaps."""
+    """Return the sum of buckets."""
     figures = UsageFigures(unpriced={})
     for bucket, counts in buckets:
         figures.add_bucket(bucket, counts, prices)
@@ -152,7 +151,7 @@ def sum_usage(buckets: Iterable[tuple[Bucket, TokenCounts]], prices: PriceTable)
 
 
 def rounded_micros(exact: int) -> int:
-    """Return millionths of a micro-dollar as micro-dollars."""
+    """Round millionths of a micro-dollar to micro-dollars."""
     return (exact + EXACT_PER_MICRO_DOLLAR // 2) // EXACT_PER_MICRO_DOLLAR
 
 
@@ -171,7 +170,7 @@ def apportion_micros(exact: list[int]) -> list[int]:
 
 
 def figures_json(figures: UsageFigures, cost: int) -> dict[str, Any]:
-    """Return figures under the names that the API has for them."""
+    """Return figures as JSON, with the field names of the API."""
     return {
         "responses": figures.responses,
         "input_tokens": figures.input,
@@ -190,12 +189,12 @@ def figures_json(figures: UsageFigures, cost: int) -> dict[str, Any]:
 
 
 def group_json(grouping: str, names: tuple[str, ...]) -> dict[str, str]:
-    """Return the names of a row under what they are names of."""
+    """Return a group key as JSON, by the names of its parts."""
     return dict(zip(GROUP_PARTS.get(grouping, (grouping,)), names, strict=True))
 
 
 def report_json(report: UsageReport, query: UsageQuery, limit: int = 0) -> dict[str, Any]:
-    """Return a report as a value for JSON."""
+    """Return a report as JSON."""
     abandoned = report.abandoned
     return {
         "by": report.by,
@@ -211,7 +210,7 @@ def report_json(report: UsageReport, query: UsageQuery, limit: int = 0) -> dict[
 
 
 def row_json(grouping: str, report_row: ReportRow) -> dict[str, Any]:
-    """Return one row of a report as a value for JSON."""
+    """Return a row of a report as JSON."""
     row: dict[str, Any] = group_json(grouping, report_row.names) | figures_json(report_row.figures, report_row.cost)
     if grouping in ("session", "agent"):
         row |= {"title": report_row.title, "project": report_row.project}

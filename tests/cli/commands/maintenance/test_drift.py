@@ -51,11 +51,11 @@ def test_drift_is_a_table_by_code_and_exit_code_1(steno: Steno, tmp_path: Path) 
     ran = steno("drift", path)
     assert ran.code == 1
     assert ran.lines == [
-        "UNKNOWN_TYPE  kinds of record that the catalogue does not have",
+        "UNKNOWN_TYPE  unknown record types",
         "  COUNT  NAME   VERSIONS  SAMPLE",
         "      1  novel  2.1.325   {tide: 0}",
         "",
-        "NEW_FIELD  fields that it does not have",
+        "NEW_FIELD  unknown fields",
         "  COUNT  IN           FIELD  VERSIONS  SAMPLE",
         '      1  user/prompt  zzz    2.1.325   {xxxx: "xxxxxxxxxx 00"}',
         "",
