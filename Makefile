@@ -80,9 +80,9 @@ check: $(VENV)/.dev ## lint, format, types, layers, generated files, docs
 	for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool --check; done; \
 	$(PYTEST) -q tests/docs
 
-bench: $(VENV)/.dev ## measure speed and memory
+bench: $(VENV)/.dev ## measure speed and memory, and write docs/benchmarks.md
 	@$(COMPILE)
-	@$(ALONE) $(BIN)/python bench/run.py $(ARGS)
+	@$(ALONE) $(BIN)/python bench/run.py --write docs/benchmarks.md $(ARGS)
 
 interop: $(VENV)/.dev ## compare with the real client, where it can be installed
 	@$(ALONE) $(PYTEST) tests/interop -m interop $(ARGS) $(OR_NONE)
