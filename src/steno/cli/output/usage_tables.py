@@ -224,7 +224,7 @@ def _footnotes(report: UsageReport) -> Iterator[str]:
         yield f"{text} not searched for abandoned branches (use --abandoned)"
     if totals.estimated:
         text = humanize.count(totals.estimated, "response")
-        yield (f"≈ {text} of Claude Code 2.1.0 to 2.1.52, which under-reported output tokens; the real cost is higher")
+        yield f"≈ {text} of Claude Code 2.1.0 to 2.1.52 with under-reported output tokens; the real cost is higher"
     for model, tokens in sorted(totals.unpriced.items()):
         name = one_line(model, 60) or "a model without an ID"
         yield f"? no price for {name} ({tokens:,} tokens); set one in a price file"

@@ -174,9 +174,8 @@ def _sync_summary_line(report: SyncReport, archive_report: "ArchiveReport | None
         line: StyledLine = [f"No changes in {files}"]
     else:
         size = humanize.size(report.size)
-        line = [
-            f"Indexed {humanize.count(report.read, 'changed file')} of {report.files:,}: {size} in {report.seconds:.1f} s"
-        ]
+        indexed = f"Indexed {humanize.count(report.read, 'changed file')} of {report.files:,}"
+        line = [f"{indexed}: {size} in {report.seconds:.1f} s"]
     if report.gone:
         line.append((f", {report.gone:,} deleted (still in the index)", "yellow"))
     if archive_report is not None and archive_report.added:
