@@ -45,7 +45,7 @@ def test_help_tells_every_command_and_how_to_name_a_session(steno: Steno, flag: 
     ran = steno(flag)
     assert ran.code == 0
     assert all(f"  {name} " in ran.out for name in COMMANDS)
-    assert "SESSION is a path, an id" in ran.out
+    assert "SESSION is a path, an ID" in ran.out
     assert "\n    steno show last " in ran.out
     assert "\n  Exit codes: " in ran.out
 

@@ -239,7 +239,7 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console.told("Say what you want done", "/rewind", "!command")
     console.send("\x04\x04")
     assert console.ends() == 0
-    console.told("the same in a folder of yours")
+    console.told("Set ANTHROPIC_API_KEY and run")
     assert "--resume" not in console.text
     assert list(console.project.glob("steno-demo-*")) == []
 

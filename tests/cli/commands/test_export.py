@@ -153,10 +153,10 @@ def test_what_is_there_is_not_written_over(steno: Steno, tmp_path: Path) -> None
     [
         ((), "one of them"),
         (("last", "--project", "x"), "one of them"),
-        (("last", "--format", "json", "--level", "low"), "--level says nothing"),
-        (("last", "--format", "steps"), "needs a folder"),
-        (("--project", "gravel"), "needs a folder"),
-        (("last", "--no-redact", "--receipt", "x"), "nothing to write"),
+        (("last", "--format", "json", "--level", "low"), "--level cannot be combined"),
+        (("last", "--format", "steps"), "needs a directory"),
+        (("--project", "gravel"), "needs a directory"),
+        (("last", "--no-redact", "--receipt", "x"), "--receipt cannot be combined"),
         (("last", "--listed"), "--listed"),
     ],
 )

@@ -61,7 +61,7 @@ def test_the_list_can_be_filtered(steno: Steno) -> None:
     assert paths("--limit", "1") == [HOSTILE]
     assert "the first 1" in steno("files", "--limit", "1").out
     none = steno("files", "--since", "2027-01-01")
-    assert (none.code, none.lines) == (1, ["No session touched a file."])
+    assert (none.code, none.lines) == (1, ["No session accessed a file."])
     assert steno("files", "--project", "nowhere", "--json").code == 1
 
 
@@ -131,7 +131,7 @@ def test_a_command_whose_doing_was_found_later_is_no_gap(steno: Steno, config: W
     config(made.assistant("Done.").done())
     told = steno("files", path).out
     assert "Changed outside" in told
-    assert "nothing shows" not in told
+    assert "without recording" not in told
 
 
 def test_a_version_comes_out_of_a_pipe_byte_for_byte(steno: Steno, ids: tuple[str, str]) -> None:
@@ -298,7 +298,7 @@ def test_how_rebuilding_went_is_said(steno: Steno) -> None:
     ran = steno("files", "--verify")
     assert ran.code == 0
     assert [line.split()[:2] for line in ran.lines[:3]] == [["2", "transcripts"], ["2", "changes"], ["2", "changes"]]
-    assert ran.lines[-1].strip() == "0 rebuilt otherwise than recorded"
+    assert ran.lines[-1].strip() == "0 mismatches"
     assert steno("files", "--verify", "--json").json["rebuilt"] == 2
 
 
@@ -332,7 +332,7 @@ def test_reads_in_a_row_are_one_row_unless_all_are_wanted(steno: Steno, config: 
     assert [line.split()[0] for line in steno("files", PATH).lines[4:]] == ["2-5"]
     each = steno("files", PATH, "--all").lines[4:]
     assert [line.split()[0] for line in each] == ["5", "4", "3", "2", "1"]
-    assert "Changed nothing" in each[1]
+    assert "No change" in each[1]
 
 
 # Golden: what real clients recorded, derived from their lines alone
@@ -416,7 +416,7 @@ def test_a_version_has_its_story_above_and_numbers_beside_its_lines(steno: Steno
     assert [line[:11] for line in changed[:2]] == ["A version 1", "B version 2"]
     assert changed[3:] == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
     same = _painted(diff_lines(found, found.versions[0], found.versions[0]))
-    assert same[-1] == "Not a line is different."
+    assert same[-1] == "No differences."
 
 
 def test_files_known_from_backups_alone_are_marked_as_such(steno: Steno, config: WriteConfig) -> None:
@@ -434,6 +434,6 @@ def test_files_known_from_backups_alone_are_marked_as_such(steno: Steno, config:
     assert "snapshot (1)" in listed.out
     assert not {"\x1b", "\u202e"} & set(listed.out)
     mine = steno("files", made.session_id)
-    assert "1 more file backed up by the client, named by no call" in mine.out
+    assert "1 more file known only from Claude Code backups" in mine.out
     told = steno("files", name)
     assert "not known" in told.out

@@ -124,7 +124,7 @@ def test_small_sessions_are_hidden_and_counted(steno: Steno, config: WriteConfig
 
 def test_nothing_but_hidden_sessions_is_said(steno: Steno, config: WriteConfig) -> None:
     config(session(seed="alone").command("exit"))
-    assert steno("ls").out == "Nothing to show: 1 session without a prompt.\n"
+    assert steno("ls").out == "No sessions to show; 1 session without a prompt hidden.\n"
 
 
 def test_a_prompt_that_waits_for_its_answer_is_listed(steno: Steno, config: WriteConfig) -> None:
@@ -157,7 +157,7 @@ def test_files_that_cannot_be_read_are_counted(
 
 def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> None:
     config(*(asked(f"Talk {n}", f"2026-11-15T0{n}:00:00.000Z") for n in range(1, 6)))
-    said = "3 of 5 sessions; --limit 0 lists all"
+    said = "showing 3 of 5 sessions; use --limit 0 to list all"
     piped = steno("ls", "--limit", 3)
     assert piped.lines[-1] == said
     assert "Today  3 shown" in piped.out
@@ -175,7 +175,7 @@ def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> N
 def test_nothing_that_fits_is_an_exit_code(steno: Steno, config: WriteConfig, wanted: list[str]) -> None:
     config(asked("Tide table", "2026-11-15T08:00:00.000Z"))
     ran = steno("ls", *wanted)
-    assert (ran.code, ran.out[:15]) == (1, "No session fits")
+    assert (ran.code, ran.out[:17]) == (1, "No sessions match")
     ran = steno("ls", "--json", *wanted)
     assert (ran.code, ran.json) == (1, [])
 

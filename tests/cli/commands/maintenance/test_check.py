@@ -51,7 +51,7 @@ def test_a_sound_folder_is_one_line(steno: Steno, config: WriteConfig) -> None:
 def test_nothing_at_all_is_fine(steno: Steno) -> None:
     ran = steno("check")
     assert ran.code == 0
-    assert "no session here" in ran.out
+    assert "No sessions to check" in ran.out
 
 
 def test_a_folder_a_file_and_a_name_can_be_checked(steno: Steno, config: WriteConfig) -> None:
@@ -118,7 +118,7 @@ def test_what_is_harmless_is_counted_and_told_on_demand(steno: Steno, config: Wr
     ran = steno("check", "last")
     assert ran.code == 0
     assert "line.no-newline" not in ran.out
-    assert "1 remark  (--all shows them)" in ran.lines[-1]
+    assert "1 info  (use --all to show)" in ran.lines[-1]
     assert "line.no-newline" in steno("check", "last", "--all").out
 
 

@@ -32,9 +32,9 @@ def test_the_way_back_can_be_typed_as_it_is_shown(
     path.rename(odd)
     os.utime(odd, (1, 1))
     ran = steno("repair", odd, "--in-place", "--width", 40)
-    assert ran.lines[-2].startswith(f"{one_line(str(odd))} was exchanged")
-    back = f"steno repair {quote(str(odd))} --undo   brings it back"
-    assert ran.lines[-1] == (back if shown else "`--undo` brings it back.")
+    assert ran.lines[-2].startswith(f"Replaced {one_line(str(odd))}")
+    back = f"steno repair {quote(str(odd))} --undo   to undo"
+    assert ran.lines[-1] == (back if shown else "Use --undo to restore the original.")
 
 
 @pytest.mark.parametrize("option", ["--until", "-o"])
@@ -51,7 +51,7 @@ def test_a_dash_prints_the_session_and_tells_the_rest_elsewhere(
     ran = steno("repair", made.session_id, "-o", "-")
     assert ran.code == 0
     assert ran.data == path.read_bytes().removesuffix(TORN)
-    assert "Written to the standard output" in ran.err
+    assert "Wrote to standard output" in ran.err
     assert not (tmp_path / "-").exists()
     assert steno("repair", made.session_id, "-o", "-", "--json").code == 2
 
@@ -106,5 +106,5 @@ def test_a_repair_that_takes_too_long_is_not_said_to_undo_itself(
     monkeypatch.setattr(repair_job, "_MAX_RUNS", 2)
     ran = steno("repair", made.session_id, "-n")
     assert ran.code == 1
-    assert "Not mended: there was more to mend after many rounds" in ran.out
+    assert "Not repaired: problems remained after many rounds" in ran.out
     assert "undoes" not in ran.out

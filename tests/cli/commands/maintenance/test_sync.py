@@ -22,7 +22,7 @@ def test_it_says_what_it_read_and_then_that_nothing_is_new(steno: Steno, config:
     ran = steno("sync")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("2 files, 2 with news: ")
-    assert steno("sync").out == "2 files, nothing new\n"
+    assert steno("sync").out == "No changes in 2 files\n"
 
 
 def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config: WriteConfig) -> None:
@@ -50,10 +50,10 @@ def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config:
 def test_it_says_the_same_whoever_reads_its_options(steno: Steno, tmp_path: Path, more: tuple[str, ...]) -> None:
     nowhere = tmp_path / "nowhere"
     ran = steno("sync", "--root", nowhere, *more)
-    assert (ran.code, ran.out, ran.err) == (3, "", f"steno: {nowhere}: no such folder\n")
+    assert (ran.code, ran.out, ran.err) == (3, "", f"steno: no such directory: {nowhere}\n")
     (tmp_path / "empty").mkdir()
     ran = steno("sync", "--root", tmp_path / "empty", *more)
-    assert (ran.code, ran.out, ran.err) == (0, "0 files, nothing new\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "No changes in 0 files\n", "")
 
 
 @pytest.mark.parametrize("odd", [("--root",), ("--root", "--demo"), ("--rot", "x"), ("x",)])
@@ -75,7 +75,7 @@ def test_a_deleted_session_is_said_to_stay(steno: Steno, config: WriteConfig) ->
     folder = config(session(seed="one").user("Why?"))
     steno("sync")
     next(folder.glob("projects/*/*.jsonl")).unlink()
-    assert "1 gone (still in the index)" in steno("sync").out
+    assert "1 deleted (still in the index)" in steno("sync").out
 
 
 def test_folders_in_the_config_file_are_read_too(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_folders_that_are_no_list_are_refused(steno: Steno, roots: str) -> None:
 def test_named_folders_have_an_index_of_their_own(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     config(session(seed="one").user("Why?"))
     steno("sync")
-    assert steno("sync", "--root", tmp_path).out == "0 files, nothing new\n"
-    assert steno("sync").out == "1 file, nothing new\n"
+    assert steno("sync", "--root", tmp_path).out == "No changes in 0 files\n"
+    assert steno("sync").out == "No changes in 1 file\n"
 
 
 def test_a_rebuild_reads_everything_again(steno: Steno, config: WriteConfig) -> None:
