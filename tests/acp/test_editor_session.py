@@ -421,7 +421,7 @@ def test_bad_input_is_answered_and_the_talk_goes_on(tmp_path: Path) -> None:
             await here.conn.new_session(cwd="nowhere", mcp_servers=[])
         with pytest.raises(RequestError, match="no session matches"):
             await here.conn.load_session(cwd=str(here.project), session_id="../../etc/passwd", mcp_servers=[])
-        with pytest.raises(RequestError, match="no session 'x' is open"):
+        with pytest.raises(RequestError, match="session 'x' is not open"):
             await here.say("x", "hello")
         await here.conn.cancel(session_id="x")
         assert await here.say(session, "hello") == "end_turn"

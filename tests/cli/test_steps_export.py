@@ -98,7 +98,7 @@ def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(steno: 
     assert ran.code == 1
     assert ran.err == (
         f"steno: {out / session_id(2)} was not written by steno\n"
-        "       Move it away, or use `steno export --format steps --force`.\n"
+        "       Move it away, or run `steno export --format steps --force`.\n"
     )
     assert ran.out == ("Wrote 2 sessions, 0 unchanged, 0 removed; skipped 1 file: not written (see above) (1)\n")
     assert steno("export", "--format", "steps", "-o", out, "--force").code == 0

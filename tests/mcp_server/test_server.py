@@ -61,7 +61,7 @@ def test_a_server_can_be_limited_to_a_project(config: WriteConfig) -> None:
 
     async def drive() -> None:
         async with mcp.Client(given("--project", "heron"), mode="legacy", cache=None) as client:
-            assert "some projects" in client.instructions
+            assert "selected projects" in client.instructions
             told = said(await client.call_tool("show", {}))
             assert (here.session_id in told, there.session_id in told) == (True, False)
             result = await client.call_tool("show", {"session": there.session_id})
@@ -86,7 +86,7 @@ async def refused(client: Any) -> None:
     for name, arguments in (("show", {"session": "none such"}), ("search", {"query": 1}), ("usage", {"x": 1})):
         result = await client.call_tool(name, arguments)
         assert result.is_error, name
-        assert said(result).startswith("Refused: `")
+        assert said(result).startswith("Error: `")
         assert "steno" not in said(result)
     with pytest.raises(mcp.MCPError, match="no tool"):
         await client.call_tool("rm", {})

@@ -113,7 +113,7 @@ def test_a_script_answers_instead(tmp_path: Path) -> None:
         url = running.event("listening")["url"]
         assert send(url, body(user("How high?"))).json["content"][0]["text"] == "3 m."
         assert running.event("request")["finished"]
-        assert running.event("ended")["left"] is None
+        assert running.event("ended")["unused_responses"] is None
         assert running.ended()[0] == 0
 
 

@@ -68,7 +68,7 @@ def test_a_live_client_is_refused(steno: Steno, home: Path, new: Path) -> None:
 def test_sessions_go_to_another_machine(steno: Steno, new: Path, tmp_path: Path) -> None:
     packed = tmp_path / "app.tar.zst"
     ran = steno("relocate", OLD, "--to-machine", packed)
-    assert "1 session in" in ran.out
+    assert "Packed 1 session into" in ran.out
     assert "unmasked" in ran.out
     assert steno("relocate", OLD, "--to-machine", packed).code == 2
     other = tmp_path / "other"
