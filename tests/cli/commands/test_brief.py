@@ -91,7 +91,7 @@ def test_a_time_without_a_turn_finds_nothing(steno: Steno) -> None:
     for form in ("text", "markdown"):
         ran = steno("brief", "--since", "2026-11-15", "--format", form)
         assert (ran.code, ran.out) == (1, "")
-        assert "no session" in ran.err
+        assert "no turns match" in ran.err
     ran = steno("brief", "--since", "2026-11-15", "--json")
     assert (ran.code, ran.json["briefs"]) == (1, [])
 

@@ -185,10 +185,10 @@ def test_the_demo_is_offered_by_a_name_the_shell_finds(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [".venv/bin/steno"])
     monkeypatch.setenv("PATH", "")
-    assert "`.venv/bin/steno demo` writes" in steno("ls").out
+    assert "`.venv/bin/steno demo` to write" in steno("ls").out
     (tmp_path / "steno").touch(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "`steno demo` writes" in steno("ls").out
+    assert "`steno demo` to write" in steno("ls").out
 
 
 def test_json_holds_nothing_that_acts_on_a_terminal(steno: Steno, config: WriteConfig) -> None:

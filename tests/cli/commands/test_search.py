@@ -29,9 +29,9 @@ def test_hits_stand_below_their_session_with_turn_and_kind(steno: Steno) -> None
     ran = steno("search", "lighthouse", "--width", 80)
     assert ran.code == 0
     assert ran.lines == [
-        "5 hits in 2 sessions",
+        "5 matches in 2 sessions",
         "",
-        f"{harbour().session_id[:4]}  Harbour lanterns                       tidegauge  2 November 09:00  4 hits",
+        f"{harbour().session_id[:4]}  Harbour lanterns                       tidegauge  2 November 09:00  4 matches",
         "  turn 1  output    1 1 def blink(lighthouse): ...",
         "  turn 1  answer    I will look at the relay of the lighthouse.",
         "  turn 1  thinking  Perhaps the lighthouse relay is worn.",
@@ -98,7 +98,7 @@ def test_words_may_come_as_one_argument_or_as_several(steno: Steno) -> None:
     one = steno("search", 'in:answer "relay of"')
     several = steno("search", "in:answer", '"relay of"')
     assert one.out == several.out
-    assert one.lines[0] == "1 hit in 1 session  of 2"
+    assert one.lines[0] == "1 match in 1 session  of 2"
 
 
 @pytest.mark.usefixtures("two")
@@ -112,7 +112,7 @@ def test_options_are_filters(steno: Steno) -> None:
 @pytest.mark.usefixtures("two")
 def test_what_stands_only_inside_longer_words_is_said_to(steno: Steno) -> None:
     ran = steno("search", "ighthous")
-    assert ran.lines[0] == "5 hits in 2 sessions, inside longer words"
+    assert ran.lines[0] == "5 matches in 2 sessions, inside longer words"
 
 
 @pytest.mark.usefixtures("two")
@@ -229,7 +229,7 @@ def test_a_pattern_without_end_comes_to_an_end(steno: Steno, config: WriteConfig
     config(prompts("a" * 60 + "!", "short aa"))
     ran = steno("search", "--regex", "^(a+)+$|aa$", "--count")
     assert ran.out == "1\n"
-    assert "1 text took the pattern too long" in ran.err
+    assert "skipped 1 text" in ran.err
 
 
 @pytest.mark.timeout(60)

@@ -71,7 +71,7 @@ def test_a_failed_command_shows_its_last_lines(steno: Steno) -> None:
     assert told[at].endswith("✗")
     assert "exit 1, 1 failed, 6 passed" in told[at]
     assert told[at + 8].strip() == "1 failed, 6 passed in 0.31s"
-    assert told[at + 9].strip() == "the last 8 of 11 lines"
+    assert told[at + 9].strip() == "last 8 of 11 lines"
     assert told[at + 10] == ("  ┊ queued  Use the 28th of October as the reference, it had the surge.")
 
 
@@ -83,7 +83,7 @@ def test_a_failed_step_of_any_tool_shows_its_last_lines(steno: Steno, config: Wr
     assert "▾ Read" in out
     assert "       line 5\n" in out
     assert "       line 12\n" in out
-    assert "the last 8 of 12 lines" in out
+    assert "last 8 of 12 lines" in out
     assert "line 4\n" not in out
 
 

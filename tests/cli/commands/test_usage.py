@@ -223,7 +223,7 @@ def test_less_than_half_a_cent_is_not_nothing(steno: Steno, root: Path) -> None:
 def test_a_total_opens_to_its_lines(steno: Steno) -> None:
     ran = steno("usage", "--explain")
     assert "3 responses counted" in ran.out
-    assert "1 line merged" in ran.out
+    assert "1 record merged" in ran.out
     told = steno("usage", "--explain", "--json").json
     totals = steno("usage", "--json").json["totals"]
     assert told["totals"] == totals

@@ -180,6 +180,10 @@ _FOLDER_FORMATS: Final = ("steps", "parquet")
 _TRANSCRIPT_FORMATS: Final = ("html", "markdown", "txt")
 """Formats with a choice of detail levels."""
 _MAX_FAMILIES: Final = 6
+_FAMILY_NOUNS: Final = {
+    "home": ("home-directory path", "home-directory paths"),
+    "email": ("e-mail address", "e-mail addresses"),
+}
 _STEPS_HINT: Final = "Steps need files that are named by a session ID and contain messages."
 _HELP: Final = """\
 Export sessions as HTML, Markdown, JSON or other formats.
@@ -447,7 +451,12 @@ def _print_masked_counts(receipt: "Receipt | None", options: _ExportOptions) -> 
         print_error("nothing was masked; the output may contain secrets")
         return
     counts = sorted(receipt.counts.items(), key=lambda count_item: -count_item[1])
-    counts_text = ", ".join(f"{count:,} {name}" for name, count in counts[:_MAX_FAMILIES])
+    counts_text = ", ".join(_masked_count_text(name, count) for name, count in counts[:_MAX_FAMILIES])
     omitted = f" and {len(counts) - _MAX_FAMILIES} more kinds" if len(counts) > _MAX_FAMILIES else ""
     hint = "" if options.receipt or not counts else "Use --receipt FILE to list the locations."
-    print_error(f"Masked {counts_text}{omitted}" if counts else "no secrets found to mask", hint)
+    print_error(f"masked {counts_text}{omitted}" if counts else "no secrets found to mask", hint)
+
+
+def _masked_count_text(family: str, number: int) -> str:
+    singular, plural = _FAMILY_NOUNS.get(family, (family, family))
+    return humanize.count(number, singular, plural)

@@ -165,7 +165,8 @@ def verification_lines(report: VerificationReport, width: int) -> Iterator[Style
     if not report.wrong:
         yield [("        0 mismatches", "green")]
         return
-    yield [(f"{len(report.wrong):>9,} mismatches:", "red")]
+    noun = "mismatch" if len(report.wrong) == 1 else "mismatches"
+    yield [(f"{len(report.wrong):>9,} {noun}:", "red")]
     for mismatch in report.wrong[:_MAX_MISMATCHES]:
         where = f"{mismatch.session[:SHORT_ID_LENGTH]} at byte {mismatch.offset:,}"
         yield ["          ", one_line(f"{mismatch.tool} {mismatch.path}: {mismatch.why} ({where})", width - 10)]

@@ -50,7 +50,7 @@ def test_a_broken_session_comes_with_what_mends_it(steno: Steno, config: WriteCo
     assert ran.lines[0] == "✗ 1 damaged session, by messages lost"
     assert "Ask one." in ran.lines[1]
     assert ran.lines[2].strip() == f"steno repair {made.session_id[:4]}"
-    assert any(line.startswith("2 sessions, 1 sound") for line in ran.lines)
+    assert any(line.startswith("2 sessions, 1 without problems") for line in ran.lines)
 
 
 def test_the_same_folder_is_named_in_what_mends_it(steno: Steno, config: WriteConfig) -> None:
@@ -84,7 +84,7 @@ def test_leftovers_and_copies_are_listed(steno: Steno, config: WriteConfig) -> N
     left.write_bytes(b"old")
     touch(folder)
     ran = steno("doctor", "--width", 300)
-    assert "1 leftover of sessions that are gone" in ran.out
+    assert "1 leftover of deleted sessions" in ran.out
     assert f"rm -r {left.parent}" in ran.out
     assert "1 duplicate session" in ran.out
     assert str(copy) in ran.out

@@ -360,9 +360,9 @@ def test_a_repair_for_programs(steno: Steno, config: WriteConfig) -> None:
 
 def test_one_error_is_one_error(steno: Steno, config: WriteConfig) -> None:
     path, made = broken(config)
-    assert "as it is  1 error" in steno("repair", made.session_id, "-n").out
+    assert "before    1 error" in steno("repair", made.session_id, "-n").out
     path.write_bytes(path.read_bytes().replace(b"\n", b"\n" + TORN + b"\n", 1))
-    assert "as it is  2 errors" in steno("repair", made.session_id, "-n").out
+    assert "before    2 errors" in steno("repair", made.session_id, "-n").out
 
 
 def test_hostile_text_does_nothing(steno: Steno, config: WriteConfig) -> None:
@@ -381,7 +381,7 @@ def test_many_edits_are_cut_and_all_shows_them(steno: Steno, config: WriteConfig
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(line + b"torn {\n" for line in lines))
     ran = steno("repair", path.stem, "-n")
-    assert "more edits; --all shows them" in ran.out
+    assert "more edits; use --all to show all" in ran.out
     assert ran.out.count("line.") == 30
     whole = steno("repair", path.stem, "-n", "--all")
     assert "more edits" not in whole.out

@@ -59,7 +59,7 @@ def test_a_dash_prints_the_session_and_tells_the_rest_elsewhere(
 def test_a_client_that_was_not_studied_is_said_to_be(steno: Steno, config: WriteConfig) -> None:
     _, made = broken(config)
     ran = steno("repair", made.session_id, "-n", "--for", "2.1.100")
-    assert ran.lines[1].strip() == "for 2.1.100: as 2.1.42, the nearest studied"
+    assert ran.lines[1].strip() == "Claude Code 2.1.100: using the rules of 2.1.42, the nearest studied version"
     assert "studied" not in steno("repair", made.session_id, "-n", "--for", "2.1.42").out
 
 
@@ -92,9 +92,9 @@ def test_what_leaves_the_conversation_is_told_by_its_lines(steno: Steno, config:
     path.write_bytes(b"".join(map(encode_line, records)))
     out = " ".join(steno("repair", path.stem, "-n").out.split())
     told = (
-        "left 2 messages stay in the file, but are no longer in the conversation: lines 3, 4 "
+        "dropped 2 messages stay in the file, but are no longer in the conversation: lines 3, 4 "
         if count > 1
-        else "left 1 message stays in the file, but is no longer in the conversation: line 3 "
+        else "dropped 1 message stays in the file, but is no longer in the conversation: line 3 "
     )
     assert told in out
 

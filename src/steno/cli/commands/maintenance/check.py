@@ -326,8 +326,10 @@ class _CheckRun:
                 yield from wrap_line([summary], self._screen.width)
             return
         sessions = humanize.count(counts["sessions"], "session")
-        if counts["sessions"] == 1:
-            summary = f"{sessions}, no problems" if counts["sound"] else f"{sessions} with problems"
+        if counts["sound"] == counts["sessions"]:
+            summary = f"{sessions}, no problems"
+        elif counts["sessions"] == 1:
+            summary = f"{sessions} with problems"
         else:
             summary = f"{sessions}, {counts['sound']:,} without problems"
         if counts["silenced"]:

@@ -61,7 +61,7 @@ def command(root: tuple[str, ...], color: ColourMode, *, demo: bool, as_json: bo
         reset_index(home)
     if sync_options.forget_gone:
         number = take_out_gone(home)
-        print_error(f"Removed {humanize.count(number, 'file')} from the index")
+        print_error(f"removed {humanize.count(number, 'file')} from the index")
     _sync_once(home, screen, as_json=as_json)
     if sync_options.watch:
         _watch_and_sync(home, screen, as_json=as_json)
