@@ -226,7 +226,7 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console.send(ENTER)
     console.sees("Permission", "wants to change", "celsius * 9 / 5 + 32")
     console.send("y")
-    console.told("Mended:")
+    console.told("Fixed:")
     console.sees("› /diff", "Press enter to see")
     console.send(ENTER)
     console.told("+     return celsius * 9 / 5 + 32")

@@ -110,7 +110,7 @@ def test_a_file_is_told_through_time_with_gaps(steno: Steno, ids: tuple[str, str
     assert "sed -i" in ran.lines[4]
     assert f"{ids[0][:8]}:2" in ran.lines[5]
     assert "Begin the notes." in ran.lines[6]
-    assert "1 command may have changed it" in ran.out
+    assert "1 command may have changed the file" in ran.out
     told = steno("files", PATH, "--json").json
     assert [each["verb"] for each in told["versions"]] == ["write", "edit", "command"]
     assert [each["number"] for each in told["versions"]] == [1, 2, 3]

@@ -167,7 +167,7 @@ def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> N
     assert "Today  5 sessions" in every.out
     assert steno("ls", "--limit", 0, "--json").err == ""
     chosen = steno("ls", "--limit", 3, "--project", "tide").lines[-1]
-    assert chosen.startswith("the newest 3 that fit")
+    assert chosen.startswith("showing the newest 3 matching sessions")
     assert "[default: 30" in steno("ls", "--help").out
 
 

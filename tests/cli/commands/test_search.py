@@ -31,7 +31,7 @@ def test_hits_stand_below_their_session_with_turn_and_kind(steno: Steno) -> None
     assert ran.lines == [
         "5 matches in 2 sessions",
         "",
-        f"{harbour().session_id[:4]}  Harbour lanterns                       tidegauge  2 November 09:00  4 matches",
+        f"{harbour().session_id[:4]}  Harbour lanterns                    tidegauge  2 November 09:00  4 matches",
         "  turn 1  output    1 1 def blink(lighthouse): ...",
         "  turn 1  answer    I will look at the relay of the lighthouse.",
         "  turn 1  thinking  Perhaps the lighthouse relay is worn.",

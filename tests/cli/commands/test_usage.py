@@ -250,14 +250,14 @@ def test_an_explanation_says_how_many_skipped_lines_it_shows(steno: Steno, root:
     assert "15 records skipped, 5 of 15 shown; use --limit 0 to show all" in some
     assert some.count("skipped: ") == 5
     everything = steno("usage", "--explain", "--limit", 0).out
-    assert "15 lines skipped\n" in everything
+    assert "15 records skipped\n" in everything
     assert everything.count("skipped: ") == 15
 
 
 @pytest.mark.usefixtures("root")
 def test_an_explanation_calls_rows_what_the_table_calls_them(steno: Steno) -> None:
     ran = steno("usage", "--by", "agent", "--explain")
-    assert f"{SESSION.format(1)} · the session  2 responses" in ran.out
+    assert f"{SESSION.format(1)} · main session  2 responses" in ran.out
     assert f"{SESSION.format(1)} · abcdef1  1 response" in ran.out
     assert "(no tool)  3 responses" in steno("usage", "--by", "tool", "--explain").out
     assert steno("usage", "--by", "tool", "--explain", "--no-index").code == 2
@@ -275,7 +275,7 @@ def test_an_explanation_does_not_call_unknown_costs_nothing(steno: Steno, root: 
     assert "2026-11-09  1 response  cost unknown" in ran.out
     assert "2026-11-14  3 responses  $0.067010+?" in ran.out
     assert "$0.000000" not in ran.out
-    (cut,) = (line for line in ran.lines if "cut" in line)
+    (cut,) = (line for line in ran.lines if "capped" in line)
     assert "out 1,000,000,000,000" in cut
 
 
@@ -306,7 +306,7 @@ def test_unknown_prices_and_placeholders_are_said(steno: Steno, root: Path) -> N
     )
     ran = steno("usage", "--by", "model")
     assert "? no price for fern-9" in ran.out
-    assert "placeholder" in ran.out
+    assert "under-reported" in ran.out
     row = next(line for line in ran.lines if line.startswith(" fern-9"))
     assert row.split()[1] == "?"
     total = next(line for line in ran.lines if line.startswith(" total"))
@@ -357,7 +357,7 @@ def test_without_an_index_nothing_is_made_up(steno: Steno, root: Path) -> None:
 @pytest.mark.usefixtures("root")
 def test_a_limit_shows_fewer_rows_and_the_whole_total(steno: Steno) -> None:
     ran = steno("usage", "--limit", 1)
-    assert "the newest 1 of 2 rows" in ran.out
+    assert "newest 1 of 2 rows" in ran.out
     assert "3,500" in ran.out
 
 

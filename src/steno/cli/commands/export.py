@@ -182,7 +182,7 @@ _TRANSCRIPT_FORMATS: Final = ("html", "markdown", "txt")
 _MAX_FAMILIES: Final = 6
 _FAMILY_NOUNS: Final = {
     "home": ("home-directory path", "home-directory paths"),
-    "email": ("e-mail address", "e-mail addresses"),
+    "e-mail": ("e-mail address", "e-mail addresses"),
 }
 _STEPS_HINT: Final = "Steps need files that are named by a session ID and contain messages."
 _HELP: Final = """\

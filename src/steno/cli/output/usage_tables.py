@@ -433,7 +433,7 @@ def _figure_texts(line: ExplainedLine) -> list[tuple[str, str]]:
     parts = [f"in {input_tokens:,}", f"out {output:,}", f"5m {short:,}", f"1h {long:,}", f"read {read:,}"]
     if searches:
         parts.append(humanize.count(searches, "search", "searches"))
-    return [*((part, "") for part in parts), *([("limited", "yellow")] if line.cut else [])]
+    return [*((part, "") for part in parts), *([("capped", "yellow")] if line.cut else [])]
 
 
 def _summary_lines(explained: UsageExplanation, visible: int, skipped: int, columns: int) -> Iterator[StyledLine]:

@@ -34,7 +34,7 @@ def test_everything_below_the_roots_is_kept_once(steno: Steno, config: WriteConf
     assert "Archived 2 of 2 sessions: 5 files" in ran.out
     ran = steno("archive")
     assert ran.code == 0
-    assert "Nothing new: 2 sessions" in ran.out
+    assert "No changes: 2 sessions" in ran.out
 
 
 def test_one_session_can_be_named(steno: Steno, config: WriteConfig) -> None:
