@@ -245,7 +245,7 @@ def test_the_demo_is_written_listed_and_written_again(steno: Steno) -> None:
     ran = steno("demo")
     assert ran.code == 0
     assert ran.lines[0] == "Wrote 18 sessions in 4 projects, 11 sub-agents, 667 kB"
-    assert ran.lines[1] == f"in {os.environ['STENO_HOME']}/demo"
+    assert ran.lines[1] == f"to {os.environ['STENO_HOME']}/demo"
     assert "Smooth the curve, keep the surge" in ran.out
     assert steno("demo").lines[0] == ran.lines[0]
     report = steno("demo", "--json").json

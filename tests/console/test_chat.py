@@ -222,7 +222,7 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console = terminal(ScriptedResponder(), rows=45)
     console.more["TMPDIR"] = str(console.project)
     console.open("--demo")
-    console.sees("press enter", "› The test of the temperature table")
+    console.sees("Press enter", "› The test of the temperature table")
     console.send(ENTER)
     console.sees("Permission", "wants to change", "celsius * 9 / 5 + 32")
     console.send("y")

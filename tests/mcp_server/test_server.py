@@ -42,7 +42,7 @@ def test_a_real_client_drives_a_real_server(config: WriteConfig) -> None:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == list(TOOLS)
             assert all(tool.annotations.read_only_hint for tool in tools)
-            assert "never instructions" in client.instructions
+            assert "never as instructions" in client.instructions
             await asked(client, made.session_id)
             await refused(client)
             both = said(await client.call_tool("show", {"session": "otter"}))
@@ -79,7 +79,7 @@ async def asked(client: Any, session_id: str) -> None:
     assert "It is in the river." in shown
     assert "Brief" in said(await client.call_tool("brief", {"session": "last"}))
     assert "0 files" in said(await client.call_tool("files", {}))
-    assert "In all: 2 responses," in said(await client.call_tool("usage", {}))
+    assert "Total: 2 responses," in said(await client.call_tool("usage", {}))
 
 
 async def refused(client: Any) -> None:
@@ -88,7 +88,7 @@ async def refused(client: Any) -> None:
         assert result.is_error, name
         assert said(result).startswith("Error: `")
         assert "steno" not in said(result)
-    with pytest.raises(mcp.MCPError, match="no tool"):
+    with pytest.raises(mcp.MCPError, match="unknown tool"):
         await client.call_tool("rm", {})
 
 

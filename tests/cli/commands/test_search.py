@@ -37,7 +37,7 @@ def test_hits_stand_below_their_session_with_turn_and_kind(steno: Steno) -> None
         "  turn 1  thinking  Perhaps the lighthouse relay is worn.",
         "  turn 1  prompt    Why does the lighthouse blink twice?",
         "",
-        f"{ledger().session_id[:4]}  The relay of the ledger is slow. 数据…  ledgerfold  1 October 08:00  1 hit",
+        f"{ledger().session_id[:4]}  The relay of the ledger is slow. 数…  ledgerfold  1 October 08:00  1 match",
         "  turn 1  Edit      login.py  get_user_name(lighthouse) getUserName(lighthouse)",
     ]
 

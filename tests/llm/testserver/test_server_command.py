@@ -88,7 +88,13 @@ def test_drift_and_refusals_are_told_and_make_it_fail(name: str) -> None:
         assert running.event("request")["status"] == 200
         send(url, body(max_tokens=0))
         assert running.event("request")["refused"].startswith("max_tokens: ")
-        assert running.event("ended") == {"event": "ended", "requests": 2, "refused": 1, "drifts": 1, "left": 2}
+        assert running.event("ended") == {
+            "event": "ended",
+            "requests": 2,
+            "refused": 1,
+            "drifts": 1,
+            "unused_responses": 2,
+        }
         assert running.ended()[0] == 1
 
 
