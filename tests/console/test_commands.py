@@ -60,7 +60,7 @@ def test_commands_that_tell(terminal: Make) -> None:
         ("/hooks", "Stop", "true # quiet", "user"),
         ("/permissions", "never", "Read(secret)", "allowed", "Bash(sleep:*)"),
         ("/memory", "nothing; /init writes"),
-        ("/doctor", "Everything looks sound"),
+        ("/doctor", "No problems found"),
         ("/init", "I wrote one."),
     ):
         console.say(command)

@@ -15,7 +15,7 @@ COLOR = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Use colour: auto (in a terminal), always or never; NO_COLOR is respected",
+    help="When to use colour; NO_COLOR is respected",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON")
 WIDTH = click.option("--width", metavar="N", type=click.IntRange(40, 500), help="Width of the output in columns")
@@ -25,7 +25,7 @@ _ROOT_OPTION = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(readable=False),
-    help="Search this config directory, project or other directory instead; repeatable",
+    help="Read sessions from this directory instead; repeatable",
 )
 _DEMO_OPTION = click.option("--demo", is_flag=True, help="Use the sessions that `steno demo` wrote")
 

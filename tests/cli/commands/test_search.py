@@ -126,7 +126,7 @@ def test_nothing_found_is_said_and_exits_with_1(steno: Steno) -> None:
     assert "".join(ran.out.split()).endswith("thereareBash,Edit,Read.")
     assert all(display_width(line) <= 40 for line in ran.lines)
     ran = steno("search", "colour:red")
-    assert ran.lines[1].startswith("Unknown filter colour:. Filters: project, tool, file,")
+    assert ran.lines[1].startswith("Unknown filter `colour:`. Filters: project, tool, file,")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def _failure_hint(reason: str) -> str:
     """Return the next step for a session that could not be written."""
     if "not written by steno" in reason:
         return "Move it away, or run `steno export --format steps --force`."
-    return "Move it away." if "not a readable folder" in reason else ""
+    return "Move it away." if "not a readable" in reason else ""
 
 
 def print_steps_report(report: StepsReport, job: StepsJob, screen: Screen, *, as_json: bool) -> None:

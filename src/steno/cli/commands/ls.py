@@ -77,8 +77,7 @@ class _Listing(msgspec.Struct):
     metavar="N",
     type=click.IntRange(0),
     default=0,
-    help="Only sessions with at least N step records (user and assistant records, as in "
-    "steps.jsonl; not the tool steps of `show`)",
+    help="Only sessions with at least N step records, as in steps.jsonl",
 )
 @click.option("--answered", is_flag=True, help="Only sessions with a text answer without tool calls")
 @click.option(

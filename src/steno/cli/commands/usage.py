@@ -46,7 +46,7 @@ class UsageOptions(msgspec.Struct):
 
 @click.command("usage", short_help="Show token usage and cost.")
 @add_options(ROOT_OPTIONS)
-@click.option("--by", type=click.Choice(GROUPINGS), help="Group by this  [default: day]")
+@click.option("--by", type=click.Choice(GROUPINGS), help="Grouping of the rows  [default: day]")
 @click.option("--since", metavar="WHEN", help="Only usage since WHEN: 2026-11-07, 7d, 3h")
 @click.option("--until", metavar="WHEN", help="Only usage until WHEN, that day included")
 @click.option("--project", metavar="P", help="Filter by project path; `.` is the current directory")

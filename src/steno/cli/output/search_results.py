@@ -285,7 +285,7 @@ class SearchResults:
             if not term.quoted and term.text.partition(":")[2][:1] not in ("", "/", ":")
         ]
         if unknown_filters:
-            filter_hint = f"Unknown filter {one_line(unknown_filters[0], 20)}:. Filters: {', '.join(FILTERS)}."
+            filter_hint = f"Unknown filter `{one_line(unknown_filters[0], 20)}:`. Filters: {', '.join(FILTERS)}."
             yield [(one_line(filter_hint, columns), "dim")]
 
     def print_next_steps(self, screen: Screen, limit: int) -> None:

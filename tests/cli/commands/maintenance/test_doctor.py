@@ -47,7 +47,7 @@ def test_a_broken_session_comes_with_what_mends_it(steno: Steno, config: WriteCo
     touch(config(made, talk("two")))
     ran = steno("doctor")
     assert ran.code == 1
-    assert ran.lines[0] == "✗ 1 damaged session, by messages lost"
+    assert ran.lines[0] == "✗ 1 damaged session, most messages lost first"
     assert "Ask one." in ran.lines[1]
     assert ran.lines[2].strip() == f"steno repair {made.session_id[:4]}"
     assert any(line.startswith("2 sessions, 1 without problems") for line in ran.lines)

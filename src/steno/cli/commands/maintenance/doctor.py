@@ -132,7 +132,7 @@ class _DiagnosisReport:
 
     def _broken_lines(self) -> Iterator[StyledLine]:
         broken = self._diagnosis.broken
-        head = f"{humanize.count(len(broken), 'damaged session')}, by messages lost"
+        head = f"{humanize.count(len(broken), 'damaged session')}, most messages lost first"
         first = next((item for item in broken if item.mendable), None)
         hint = self._suggested_command("repair", first.found.path) if first else ""
         yield from self._section_lines("✗", "red", head, broken, self._broken_line, hint)

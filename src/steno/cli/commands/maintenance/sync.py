@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.command("sync", short_help="Update the index that search and usage read.")
 @add_options(ROOT_OPTIONS)
-@click.option("--watch", is_flag=True, help="Keep running and index changes as they are written")
+@click.option("--watch", is_flag=True, help="Keep running and index changes")
 @click.option("--rebuild", is_flag=True, help="Rebuild the index; deleted files stay in it")
 @click.option("--forget-gone", is_flag=True, help="Remove deleted files, and files outside of the current roots")
 @click.option("--steps", metavar="DIR", help="Write steps to this directory instead of updating the index")
