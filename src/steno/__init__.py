@@ -1,6 +1,6 @@
-"""Browse, search, price, repair and export the sessions of coding agents.
+"""Browse, search, price, repair and export Claude Code sessions.
 
-Session files are read byte for byte and never changed:
+Session files are read without changing them:
 
 >>> import steno
 >>> from steno.demo.recording import write_demo
@@ -11,7 +11,7 @@ Session files are read byte for byte and never changed:
 >>> [step.verb for step in session.turns()[0].steps if step.kind == "tool"][:3]
 ['Read', 'Bash', 'Grep']
 
-A record is a view of its bytes. Records and gaps together are the whole file:
+Records are views of the bytes of the file. Records and gaps together cover the whole file:
 
 >>> file = steno.find("One cent off", root=folder)
 >>> sum(piece.length for piece in steno.read(file.path)) == file.size
@@ -41,8 +41,8 @@ Packages, from the bottom up; a package imports only from those above it in this
     acp          Agent Client Protocol: the agent in editors
     cli          the `steno` command
 
-`docs/explanation/architecture.md` describes sub-packages and data flow. Names are imported when they
-are first used, so `import steno` costs next to nothing; `__init__.pyi` has their types.
+`docs/explanation/architecture.md` describes sub-packages and data flow. Names are imported on first
+use, so that `import steno` stays fast; `__init__.pyi` has their types.
 """
 
 from steno._version import __version__ as __version__

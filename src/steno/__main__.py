@@ -1,4 +1,4 @@
-"""The door of the command line: answers `--version` at once, hands the rest to `steno.cli`."""
+"""Entry point: prints `--version` without further imports, else runs `steno.cli`."""
 
 import gc
 import os
@@ -14,16 +14,16 @@ def main() -> None:
 
         _say(f"steno {__version__}\n")
         return
-    # Code is no garbage: to look through it again and again while it is imported is in vain.
+    # Importing creates many objects and no garbage; frequent collections only slow it down.
     gc.set_threshold(_OFTEN_ENOUGH)
     try:
         from steno.cli.main import run
     except KeyboardInterrupt:
-        os._exit(130)  # nothing has begun, so there is nothing to say or to tidy
+        os._exit(130)  # nothing to report or clean up yet
     try:
         run()
     finally:
-        # All of it goes with the process; there is no need to look for what might go first.
+        # The process ends here; skip the final garbage collection.
         gc.freeze()
 
 
@@ -34,7 +34,7 @@ def _say(text: str) -> None:
     except OSError as error:
         sys.stderr.write(f"steno: cannot write: {error.strerror}\n")
         sys.stderr.flush()
-        os._exit(3)  # another flush on the way out would only say it again
+        os._exit(3)  # a flush at exit would report the error again
 
 
 if __name__ == "__main__":

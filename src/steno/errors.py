@@ -1,21 +1,21 @@
-"""Every exception steno raises on purpose.
+"""The exceptions that steno raises on purpose.
 
-Bad *data* is never an exception: it becomes a damage note or a finding. Exceptions are for a
-caller's mistake and for files that cannot be read.
+Damaged *data* never raises: it becomes a damage note or a finding. Exceptions report a mistake of
+the caller, or a file that cannot be read or written.
 
     StenoError
-    ├── NotFound           (LookupError)   no session, record or turn of that name
-    ├── Ambiguous          (LookupError)   a name that fits several sessions
-    ├── BadRequest         (ValueError)    an argument that makes no sense
-    │   └── InDialect                      a session that cannot be added to as it is
-    ├── Unreadable         (OSError)       a path that is no readable session file
-    ├── Unwritable         (OSError)       a file that cannot be written: full disk, no right to
-    └── Busy               (OSError)       a session file that somebody else is writing to
+    ├── NotFound           (LookupError)   no session, record or turn matches
+    ├── Ambiguous          (LookupError)   several sessions match
+    ├── BadRequest         (ValueError)    invalid argument
+    │   └── InDialect                      session in a dialect, cannot be appended to
+    ├── Unreadable         (OSError)       not a readable session file
+    ├── Unwritable         (OSError)       file cannot be written: disk full, permission denied
+    └── Busy               (OSError)       session file in use by another process
 """
 
 
 class StenoError(Exception):
-    """The root. `str(error)` is one clear line; `hint` says what to do next."""
+    """Base class. `str(error)` is one line; `hint` is the next step, or empty."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -23,11 +23,11 @@ class StenoError(Exception):
 
 
 class NotFound(StenoError, LookupError):
-    """Nothing goes by that name."""
+    """No session, record or turn matches."""
 
 
 class Ambiguous(StenoError, LookupError):
-    """Several sessions go by that name; `candidates` lists them."""
+    """Several sessions match; `candidates` lists them."""
 
     def __init__(self, message: str, *, candidates: tuple[str, ...] = (), hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -35,20 +35,20 @@ class Ambiguous(StenoError, LookupError):
 
 
 class BadRequest(StenoError, ValueError):
-    """The caller asked for something that makes no sense."""
+    """Invalid argument."""
 
 
 class InDialect(BadRequest):
-    """The session has records that no client reads, so that nothing can be added to it."""
+    """The session has records that Claude Code cannot read, so nothing can be appended."""
 
 
 class Unreadable(StenoError, OSError):
-    """The path is not a session file that can be read."""
+    """The path is not a readable session file."""
 
 
 class Unwritable(StenoError, OSError):
-    """The file cannot be written; what was there before is untouched."""
+    """The file cannot be written; an existing file is unchanged."""
 
 
 class Busy(StenoError, OSError):
-    """The file is growing, or has changed since it was read; it was left as it is."""
+    """The file is being written, or changed since it was read; it was not modified."""

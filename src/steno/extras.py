@@ -1,4 +1,4 @@
-"""Optional dependencies: which packages an extra brings, and how to install it here.
+"""Optional dependencies: the packages of each extra, and the command that installs it.
 
 The install command depends on how steno was installed: from a checkout, a wheel or an index, with pip,
 uv or pipx.
@@ -35,11 +35,11 @@ EXTRAS: Final = {
     "mcp": {"mcp": "mcp"},
     "parquet": {"pyarrow": "pyarrow"},
 }
-"""The extras that commands ask for: each package, and the module that shows it is installed."""
+"""Packages of each extra that commands need, mapped to the module that shows it is installed."""
 
 
 def missing(extra: str) -> list[str]:
-    """Return the packages of an extra that are not installed, without importing any."""
+    """Return the packages of an extra that are not installed, without importing them."""
     return [package for package, module in EXTRAS[extra].items() if find_spec(module) is None]
 
 
@@ -47,18 +47,18 @@ def require(extra: str, purpose: str) -> None:
     """Check that an extra is installed.
 
     Args:
-        extra: its name in `pyproject.toml`.
-        purpose: what needs it, as the subject of the error message.
+        extra: name of the extra in `pyproject.toml`.
+        purpose: subject of the error message, such as a command.
 
     Raises:
-        BadRequest: a package is missing; the message has the command that installs it.
+        BadRequest: a package is missing; the message includes the install command.
     """
     if missing(extra):
         raise BadRequest(f"{purpose} needs the extra `{extra}`: {install_command(extra)}")
 
 
 def install_command(extra: str) -> str:
-    """Return the shell command that adds an extra to this installation of steno."""
+    """Return the shell command that installs an extra for this installation of steno."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -86,6 +86,7 @@ def _tool_command() -> str:
 
 
 def _pip_command(installed: "Distribution | None") -> str:
+    """Return the install command of the installer that was used, for the running Python."""
     python = quote(_relative(sys.executable))
     if installed and (installed.read_text("INSTALLER") or "").strip() == "uv":
         return f"uv pip install --python {python}"
@@ -129,29 +130,29 @@ def _folder_target(path: str, extra: str, *, editable: bool) -> str:
 
 
 def _file_target(path: str, extra: str) -> str:
-    """Return a wheel or source archive: by its name alone if it is not where it was any more."""
+    """Return the path of a wheel or source archive; if it was moved, only its name."""
     if os.path.isfile(path):
         return _with_extra(path, extra)
     return _with_extra(os.path.join(".", os.path.basename(path)), extra)
 
 
 def _checkout_target(extra: str) -> str:
-    """Return the checkout that steno runs from without having been installed."""
+    """Return the requirement for the checkout that steno runs from without being installed."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     in_checkout = os.path.isdir(os.path.join(root, "src", "steno"))
     return _folder_target(root, extra, editable=True) if in_checkout else ""
 
 
 def _with_extra(path: str, extra: str) -> str:
-    # Always quoted: the brackets mean something to shells.
+    # Always quoted: brackets are glob characters in shells.
     text = f"{_relative(path)}[{extra}]"
     return quoted if (quoted := quote(text)) != text else f"'{text}'"
 
 
 def _relative(path: str) -> str:
-    """Return a path from the working directory if it is inside it.
+    """Return a path relative to the working directory if it is inside.
 
-    With a separator always: installers take a bare word for the name of a package.
+    The result always contains a separator: installers take a bare word for a package name.
     """
     try:
         here = os.getcwd()

@@ -85,7 +85,7 @@ def test_what_is_rejected_is_not_done_and_what_is_always_allowed_is_kept(tmp_pat
         assert await here.say(session, "first") == "end_turn"
         assert here.editor.call("toolu_no")["states"] == ["pending", "failed"]
         assert not (here.project / "no").exists()
-        assert "The user does not want this." in str(here.server.requests[-1].body["messages"][-1])
+        assert "The user rejected this tool call." in str(here.server.requests[-1].body["messages"][-1])
         assert await here.say(session, "second") == "end_turn"
         assert here.editor.call("toolu_yes")["kind"] == "execute"
         assert (here.project / "yes").exists()
@@ -180,7 +180,7 @@ def test_modes(tmp_path: Path) -> None:
         assert await here.say(session, "again") == "end_turn"
         assert not (here.project / "c").exists()
         assert len(here.editor.asked) == 1
-        with pytest.raises(RequestError, match="there is no mode 'yolo' here"):
+        with pytest.raises(RequestError, match="unknown mode 'yolo'"):
             await here.conn.set_session_mode(session_id=session, mode_id="yolo")
 
     at(desk(tmp_path, script, mode="plan"), act)
@@ -204,7 +204,7 @@ def test_what_a_prompt_may_hold(tmp_path: Path) -> None:
         assert [each["source"]["data"] for each in sent if each["type"] == "image"] == [_DOT]
         with pytest.raises(RequestError, match="Cannot show"):
             await here.say(session, image_block("bm9uZQ==", "image/png"))
-        with pytest.raises(RequestError, match="nothing in the prompt"):
+        with pytest.raises(RequestError, match="the prompt is empty"):
             await here.say(session, " ")
 
     at(desk(tmp_path, script), act)
@@ -228,7 +228,7 @@ def test_commands_are_offered_and_called(tmp_path: Path) -> None:
         assert await here.say(session, "/context") == "end_turn"
         assert "window" in here.editor.text() or "tokens" in here.editor.text()
         assert await here.say(session, "/clear") == "end_turn"
-        assert "a new thread begins another" in here.editor.text()
+        assert "Start a new thread" in here.editor.text()
 
     at(desk(tmp_path, script), act)
 
@@ -285,7 +285,7 @@ def test_several_sessions_at_once(tmp_path: Path) -> None:
         one, two = await here.begin(), await here.begin()
         saying = asyncio.ensure_future(here.say(one, "slow"))
         await here.editor.until(lambda: "Slow" in here.editor.text(session_id=one))
-        with pytest.raises(RequestError, match="still at work"):
+        with pytest.raises(RequestError, match="a turn is running"):
             await here.say(one, "quick")
         assert await here.say(two, "quick") == "end_turn"
         assert here.editor.text(session_id=two) == "Quick."
@@ -417,11 +417,11 @@ def test_bad_input_is_answered_and_the_talk_goes_on(tmp_path: Path) -> None:
             await here.conn._conn.send_request("session/prompt", {"sessionId": session})
         with pytest.raises(RequestError, match="Method not found"):
             await here.conn._conn.send_request("session/dance", {})
-        with pytest.raises(RequestError, match="is no folder"):
+        with pytest.raises(RequestError, match="is not a directory"):
             await here.conn.new_session(cwd="nowhere", mcp_servers=[])
-        with pytest.raises(RequestError, match="there is no session"):
+        with pytest.raises(RequestError, match="no session matches"):
             await here.conn.load_session(cwd=str(here.project), session_id="../../etc/passwd", mcp_servers=[])
-        with pytest.raises(RequestError, match="no session 'x' is open"):
+        with pytest.raises(RequestError, match="session 'x' is not open"):
             await here.say("x", "hello")
         await here.conn.cancel(session_id="x")
         assert await here.say(session, "hello") == "end_turn"

@@ -163,7 +163,7 @@ def test_the_explorer_needs_no_extra() -> None:
 def test_recorded_sessions_are_served_without_an_extra() -> None:
     command = (sys.executable, str(Path(base_install.__file__)), "replay", "--demo", "last")
     with serving(*command) as line:
-        assert "recorded answers on http://127.0.0.1:" in line
+        assert "recorded responses on http://127.0.0.1:" in line
 
 
 # The same with a wheel in a fresh environment. Packages are taken from the environment that runs

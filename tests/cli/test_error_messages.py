@@ -74,7 +74,7 @@ def test_a_file_without_a_record_is_said_to_be_so(steno: Steno, tmp_path: Path, 
     path.write_bytes(content)
     for view in ([], ["--json"], ["--turns", "--json"], ["--graph"]):
         ran = steno("show", path, *view)
-        complains(ran, 1, "holds no record")
+        complains(ran, 1, "no records in")
         assert ran.out == ""
     for view in ("--as-resumed", "--messages"):
         ran = steno("show", path, view, "--json")

@@ -45,7 +45,7 @@ def test_help_tells_every_command_and_how_to_name_a_session(steno: Steno, flag: 
     ran = steno(flag)
     assert ran.code == 0
     assert all(f"  {name} " in ran.out for name in COMMANDS)
-    assert "SESSION is a path, an id" in ran.out
+    assert "SESSION is a path, an ID" in ran.out
     assert "\n    steno show last " in ran.out
     assert "\n  Exit codes: " in ran.out
 
@@ -194,7 +194,7 @@ def test_a_closed_output_is_said_in_one_line(demo: DemoReport) -> None:
         check=False,
     )
     assert ran.returncode == 3
-    assert ran.stderr == b"steno: cannot write: the standard output is closed\n"
+    assert ran.stderr == b"steno: cannot write: standard output is closed\n"
 
 
 def test_no_next_commands_when_piped(demo: DemoReport) -> None:
@@ -244,8 +244,8 @@ def test_a_terminal_cannot_be_written_to_by_a_session(demo: DemoReport) -> None:
 def test_the_demo_is_written_listed_and_written_again(steno: Steno) -> None:
     ran = steno("demo")
     assert ran.code == 0
-    assert ran.lines[0] == "18 sessions in 4 projects, 11 sub-agents, 667 kB written"
-    assert ran.lines[1] == f"in {os.environ['STENO_HOME']}/demo"
+    assert ran.lines[0] == "Wrote 18 sessions in 4 projects, 11 sub-agents, 667 kB"
+    assert ran.lines[1] == f"to {os.environ['STENO_HOME']}/demo"
     assert "Smooth the curve, keep the surge" in ran.out
     assert steno("demo").lines[0] == ran.lines[0]
     report = steno("demo", "--json").json

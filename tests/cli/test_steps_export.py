@@ -86,7 +86,7 @@ def test_002_export_of_a_folder_that_is_there_needs_no_option(steno: Steno, tmp_
     ran = steno("export", "--project", "tide", "--format", "steps", out)
     assert ran.lines[0] == "Wrote 0 sessions, 3 unchanged, 0 removed"
     assert steno("export", "--project", "sea", "--format", "steps", out).code == 1
-    assert "needs a folder" in steno("export", "--format", "steps").err
+    assert "needs a directory" in steno("export", "--format", "steps").err
 
 
 @pytest.mark.usefixtures("root")
@@ -98,7 +98,7 @@ def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(steno: 
     assert ran.code == 1
     assert ran.err == (
         f"steno: {out / session_id(2)} was not written by steno\n"
-        "       Move it away, or use `steno export --format steps --force`.\n"
+        "       Move it away, or run `steno export --format steps --force`.\n"
     )
     assert ran.out == ("Wrote 2 sessions, 0 unchanged, 0 removed; skipped 1 file: not written (see above) (1)\n")
     assert steno("export", "--format", "steps", "-o", out, "--force").code == 0
@@ -122,11 +122,11 @@ def test_002_sync_a_link_in_the_way_stays_even_with_force(steno: Steno, tmp_path
     ("options", "said", "code"),
     [
         (("--steps", "CONFIG/projects/steps"), "where sessions are kept", 2),
-        (("--steps", ""), "needs a folder", 2),
+        (("--steps", ""), "needs a directory", 2),
         (("--steps", "x", "--rebuild"), "cannot be combined", 2),
         (("--steps", "x", "--forget-gone"), "cannot be combined", 2),
-        (("--listed",), "need --steps", 2),
-        (("--no-redact",), "need --steps", 2),
+        (("--listed",), "require --steps", 2),
+        (("--no-redact",), "require --steps", 2),
         (("--steps", "file"), "cannot write", 3),
         (("--steps", "file/below"), "cannot write", 3),
     ],

@@ -222,11 +222,11 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console = terminal(ScriptedResponder(), rows=45)
     console.more["TMPDIR"] = str(console.project)
     console.open("--demo")
-    console.sees("press enter", "› The test of the temperature table")
+    console.sees("Press enter", "› The test of the temperature table")
     console.send(ENTER)
     console.sees("Permission", "change this file?", "celsius * 9 / 5 + 32")
     console.send("y")
-    console.told("Mended:")
+    console.told("Fixed:")
     console.sees("› /diff", "Press enter to see")
     console.send(ENTER)
     console.told("+     return celsius * 9 / 5 + 32")
@@ -239,7 +239,7 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console.told("Type a prompt", "/rewind", "!command")
     console.send("\x04\x04")
     assert console.ends() == 0
-    console.told("the same in a folder of yours")
+    console.told("Set ANTHROPIC_API_KEY and run")
     assert "--resume" not in console.text
     assert list(console.project.glob("steno-demo-*")) == []
 

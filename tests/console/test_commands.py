@@ -60,7 +60,7 @@ def test_commands_that_tell(terminal: Make) -> None:
         ("/hooks", "Stop", "true # quiet", "user"),
         ("/permissions", "deny", "Read(secret)", "allow", "Bash(sleep:*)"),
         ("/memory", "No memory files"),
-        ("/doctor", "Everything looks sound"),
+        ("/doctor", "No problems found"),
         ("/init", "I wrote one."),
     ):
         console.say(command)

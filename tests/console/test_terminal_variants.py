@@ -58,7 +58,7 @@ def test_a_terminal_that_can_only_print_is_refused_in_a_word(terminal: Make) -> 
     console = terminal(ScriptedResponder(), TERM="dumb")
     console.open(wait="")
     assert console.ends() == 2
-    assert "steno chat -p PROMPT answers and leaves" in console.text
+    assert "Run `steno chat -p PROMPT` to print the answer." in console.text
     assert b"\x1b" not in console.raw
 
 

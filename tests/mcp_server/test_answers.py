@@ -228,4 +228,4 @@ def test_what_is_not_there_is_said(config: WriteConfig) -> None:
     config()
     with pytest.raises(NotFound):
         answer_tool("brief", {}, SessionAccess(None))
-    assert "0 hits" in answer_tool("search", {"query": "anything"}, SessionAccess(None))
+    assert "0 matches" in answer_tool("search", {"query": "anything"}, SessionAccess(None))

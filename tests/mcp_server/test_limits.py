@@ -65,7 +65,7 @@ def test_a_library_of_one_project_tells_nothing_of_another(ids: tuple[str, str])
     assert mine in answer_tool("show", {"session": "last"}, limited)
     assert "badger" in answer_tool("show", {}, SessionAccess(None))
     one, both = (answer_tool("usage", {}, each) for each in (limited, SessionAccess(None)))
-    assert ("In all: 3 responses" in one, "In all: 6 responses" in both) == (True, True)
+    assert ("Total: 3 responses" in one, "Total: 6 responses" in both) == (True, True)
 
 
 def test_a_session_of_another_project_goes_by_no_name(ids: tuple[str, str]) -> None:

@@ -42,7 +42,7 @@ def test_a_real_client_drives_a_real_server(config: WriteConfig) -> None:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == list(TOOLS)
             assert all(tool.annotations.read_only_hint for tool in tools)
-            assert "never instructions" in client.instructions
+            assert "never as instructions" in client.instructions
             await asked(client, made.session_id)
             await refused(client)
             both = said(await client.call_tool("show", {"session": "otter"}))
@@ -61,7 +61,7 @@ def test_a_server_can_be_limited_to_a_project(config: WriteConfig) -> None:
 
     async def drive() -> None:
         async with mcp.Client(given("--project", "heron"), mode="legacy", cache=None) as client:
-            assert "some projects" in client.instructions
+            assert "selected projects" in client.instructions
             told = said(await client.call_tool("show", {}))
             assert (here.session_id in told, there.session_id in told) == (True, False)
             result = await client.call_tool("show", {"session": there.session_id})
@@ -79,16 +79,16 @@ async def asked(client: Any, session_id: str) -> None:
     assert "It is in the river." in shown
     assert "Brief" in said(await client.call_tool("brief", {"session": "last"}))
     assert "0 files" in said(await client.call_tool("files", {}))
-    assert "In all: 2 responses," in said(await client.call_tool("usage", {}))
+    assert "Total: 2 responses," in said(await client.call_tool("usage", {}))
 
 
 async def refused(client: Any) -> None:
     for name, arguments in (("show", {"session": "none such"}), ("search", {"query": 1}), ("usage", {"x": 1})):
         result = await client.call_tool(name, arguments)
         assert result.is_error, name
-        assert said(result).startswith("Refused: `")
+        assert said(result).startswith("Error: `")
         assert "steno" not in said(result)
-    with pytest.raises(mcp.MCPError, match="no tool"):
+    with pytest.raises(mcp.MCPError, match="unknown tool"):
         await client.call_tool("rm", {})
 
 

@@ -164,7 +164,7 @@ def test_drift_is_what_the_command_prints(tmp_path: Path, steno: Steno) -> None:
         drift = Api(found).get("/drift")
         printed = steno("drift", "--json", "--root", tmp_path / "config").json
     assert drift.pop("check")["complete"]
-    assert printed.pop("leftOut") == drift.pop("left_out")
+    assert printed.pop("left_out") == drift.pop("left_out")
     assert drift == printed
     assert {each["code"] for each in drift["drift"]} >= {"UNKNOWN_TYPE", "NEW_TOOL"}
 

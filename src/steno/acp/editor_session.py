@@ -44,50 +44,50 @@ from steno.store.file_source import FileSource
 
 
 class ServerConfig(msgspec.Struct, kw_only=True):
-    """What the caller decides."""
+    """Configuration of the server, supplied by the caller."""
 
     make_options: Callable[[str], AgentOptions]
-    """Returns what holds for a session in a folder."""
+    """Returns the agent options for a session in a directory."""
     open_model: Callable[[], AbstractAsyncContextManager[ModelClient]]
-    """Returns what is asked; raises `MissingKey` where nothing says who one is."""
+    """Returns the model client; raises `MissingKey` without an API key."""
     price_response: PriceResponse
 
 
 _Choice: TypeAlias = tuple[str, str, PermissionOptionKind]
-"""What an answer is called, its words, and how clients show it."""
-_REJECTED_MESSAGE: Final = "The user does not want this."
+"""ID, label and kind of an option."""
+_REJECTED_MESSAGE: Final = "The user rejected this tool call."
 _MAX_RULE: Final = 60
 _PLAN_CHOICES: Final[tuple[_Choice, ...]] = (
-    ("acceptEdits", "Yes, and edit freely", "allow_always"),
-    ("default", "Yes, but ask before each edit", "allow_once"),
+    ("acceptEdits", "Yes, and accept edits", "allow_always"),
+    ("default", "Yes, and approve each edit", "allow_once"),
     ("no", "No, keep planning", "reject_once"),
 )
 _ENTER_PLAN_CHOICES: Final[tuple[_Choice, ...]] = (
     ("yes", "Yes, plan first", "allow_once"),
-    ("no", "No, go ahead", "reject_once"),
+    ("no", "No, start now", "reject_once"),
 )
 _TRUST_CHOICES: Final[tuple[_Choice, ...]] = (
-    ("yes", "I trust this folder", "allow_always"),
+    ("yes", "Trust this directory", "allow_always"),
     ("no", "Not now", "reject_once"),
 )
 _TRUST_EXPLANATION: Final = (
-    "It brings files of its own: instructions for the model, settings, perhaps commands that run "
-    "by themselves. Without trust they have no effect."
+    "This directory contains agent instructions, settings or commands that run automatically. They "
+    "have no effect unless you trust the directory."
 )
 
 
 class PermissionClient(Protocol):
-    """Whoever shows the user questions, and knows the answers."""
+    """A client that asks the user for permission."""
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption]
     ) -> RequestPermissionResponse:
-        """Ask the user to choose."""
+        """Ask the user to choose an option."""
         ...
 
 
 class PermissionDialogs:
-    """Asks the user of one session."""
+    """Permission requests, questions and plan approval in one session."""
 
     def __init__(
         self, client: PermissionClient, session_id: str, cwd: Callable[[], str], on_disconnect: Callable[[], None]
@@ -98,7 +98,7 @@ class PermissionDialogs:
         self._on_disconnect = on_disconnect
 
     async def approve_call(self, call: dict[str, Any], decision: Decision) -> Approval:
-        """Ask whether a call may be made."""
+        """Ask the user to approve a tool call."""
         choices: list[_Choice] = [("once", "Allow once", "allow_once")]
         if decision.offers:
             rule = one_line(decision.offers[0], _MAX_RULE)
@@ -106,7 +106,7 @@ class PermissionDialogs:
             choices.append(("local", f"Always allow {rule} in this project", "allow_always"))
         choices.append(("no", "Reject", "reject_once"))
         tool_call = tool_calls.pending_call_update(call, self._cwd())
-        tool_call.content = [*_text_content(f"Asks because {decision.reason}"), *(tool_call.content or [])]
+        tool_call.content = [*_text_content(f"Needs approval: {decision.reason}"), *(tool_call.content or [])]
         answer = await self._choose(tool_call, choices)
         rules = decision.offers[:1]
         match answer:
@@ -120,13 +120,13 @@ class PermissionDialogs:
                 return Approval(granted=False, message=_REJECTED_MESSAGE)
 
     async def answer_tool(self, kind: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Ask what a tool wants to know."""
+        """Ask the user on behalf of a tool."""
         if kind == "plan":
             return await self._ask_plan(request)
         return await self._ask_questions(request) if kind == "question" else None
 
     async def ask_trust(self, folder: str, files: list[str]) -> bool:
-        """Ask whether a folder's own files may have an effect; what there is is named."""
+        """Ask whether to trust a directory, listing the files that would take effect."""
         tool_call = ToolCallUpdate(
             tool_call_id="trust",
             title=f"Do you trust {one_line(folder)}?",
@@ -141,7 +141,7 @@ class PermissionDialogs:
         plan = str(request.get("plan") or "The plan is empty.")
         tool_call = ToolCallUpdate(
             tool_call_id=str(request.get("call")),
-            title="Plan first, before anything is changed?" if is_entering else "Go on with this plan?",
+            title="Enter plan mode?" if is_entering else "Approve this plan?",
             kind="switch_mode",
             status="pending",
             content=[] if is_entering else _text_content(plan),
@@ -152,7 +152,7 @@ class PermissionDialogs:
         return {"approved": True} if is_entering else {"approved": True, "mode": answer}
 
     async def _ask_questions(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask one after the other; where several answers may be chosen, one is."""
+        """Ask questions one by one; multiple-choice questions get one answer."""
         answers: dict[str, str] = {}
         for item in as_list(request.get("questions")) or []:
             question = as_object(item) or {}
@@ -178,7 +178,7 @@ class PermissionDialogs:
         try:
             reply = await self._client.request_permission(self._session_id, tool_call, options)
         except ConnectionError:
-            # Nobody is there any more. That is no answer: the turn is broken off right here.
+            # The client disconnected, which is not an answer: interrupt the turn.
             self._on_disconnect()
             await asyncio.get_running_loop().create_future()
             return ""
@@ -193,15 +193,15 @@ def _text_content(text: str) -> list[tool_calls.Content]:
 
 
 class EditorClient(PermissionClient, Protocol):
-    """The client, as far as a session needs it."""
+    """The client methods that a session uses."""
 
     async def session_update(self, session_id: str, update: Update) -> None:
-        """Take an update."""
+        """Send an update to the client."""
         ...
 
 
 class UpdateQueue:
-    """Carries what one session has to tell."""
+    """Sends the updates of one session in order."""
 
     def __init__(self, editor: EditorClient, session_id: str) -> None:
         self._editor = editor
@@ -210,23 +210,23 @@ class UpdateQueue:
         self._sender = asyncio.ensure_future(self._send_updates())
 
     def put(self, *updates: Update) -> None:
-        """Have something sent behind everything before it."""
+        """Queue updates for sending."""
         for update in updates:
             self._updates.put_nowait(update)
 
     async def flush(self) -> None:
-        """Wait until all of it is on its way."""
+        """Wait until all queued updates are sent."""
         await self._updates.join()
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption]
     ) -> RequestPermissionResponse:
-        """Ask the user to choose, once they have seen what led to it."""
+        """Ask the user after all queued updates are sent."""
         await self.flush()
         return await self._editor.request_permission(session_id, tool_call, options)
 
     async def close(self) -> None:
-        """Carry nothing more."""
+        """Stop sending."""
         self._sender.cancel()
         await asyncio.gather(self._sender, return_exceptions=True)
 
@@ -238,27 +238,27 @@ class UpdateQueue:
                 if not is_disconnected:
                     await self._editor.session_update(self._session_id, update)
             except ConnectionError:
-                # Nobody reads any more; whoever waits must not wait for ever.
+                # Drop updates after a disconnect, so that `flush` returns.
                 is_disconnected = True
             finally:
                 self._updates.task_done()
 
 
 AUTH_REQUIRED: Final = -32000
-"""What a client takes for a missing or a wrong key."""
+"""JSON-RPC error code for a missing or invalid API key."""
 INTERNAL_ERROR: Final = -32603
 _AUTH_STATUSES: Final = (401, 403)
 _MODE_DESCRIPTIONS: Final[dict[PermissionMode, tuple[str, str]]] = {
-    "default": ("Ask", "Asks before it writes or runs anything that no rule allows"),
-    "acceptEdits": ("Edit freely", "Edits files of the folder without asking"),
-    "plan": ("Plan", "Looks and plans; nothing is changed before you agree"),
-    "dontAsk": ("Don't ask", "Refuses what no rule allows, instead of asking"),
-    "bypassPermissions": ("Bypass", "Asks about nothing; only rules that deny hold"),
+    "default": ("Default", "Asks for approval unless a permission rule allows the tool call"),
+    "acceptEdits": ("Accept edits", "Edits files in the working directory without approval"),
+    "plan": ("Plan", "Reads and plans; changes nothing until you approve the plan"),
+    "dontAsk": ("Don't ask", "Denies tool calls that no permission rule allows"),
+    "bypassPermissions": ("Bypass", "Skips approval; only deny rules apply"),
 }
 _BUILT_IN_COMMANDS: Final = (
-    ("compact", "put a summary in the place of the conversation", "what matters"),
-    ("context", "how full the window is", ""),
-    ("cost", "what was spent", ""),
+    ("compact", "Compact the conversation into a summary", "instructions for the summary"),
+    ("context", "Show context usage", ""),
+    ("cost", "Show the cost of the session", ""),
 )
 _STOP_REASONS: Final[dict[EndReason, StopReason]] = {
     "done": "end_turn",
@@ -270,16 +270,16 @@ _STOP_REASONS: Final[dict[EndReason, StopReason]] = {
     "max_time": "max_turn_requests",
 }
 _LIMIT_MESSAGES: Final[dict[EndReason, str]] = {
-    "max_budget": "As much was spent as is allowed.",
-    "max_time": "It took as long as is allowed.",
+    "max_budget": "Reached --max-budget-usd.",
+    "max_time": "Reached --max-time.",
 }
 _SERVER_TIMEOUT: Final = 5.0
-"""How many seconds are waited for servers that the client names."""
-_CLEAR_MESSAGE: Final = "This conversation stays as it is; a new thread begins another."
+"""Seconds to wait for the MCP servers of the client."""
+_CLEAR_MESSAGE: Final = "This conversation is unchanged. Start a new thread for a new conversation."
 
 
 class EditorSession:
-    """A session, and the engine at work in it."""
+    """An open session and its agent."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class EditorSession:
         self._agent_session = self._build_agent_session(writable_session)
         self._mode = self._agent_session.permission_mode()
         self._early_updates: list[Update] = []
-        """What happened before the client knew of the session."""
+        """Updates from before the client received the session ID."""
         self._turn_task: asyncio.Task[StopReason] | None = None
         self._cancelled = False
         self._is_first_prompt = True
@@ -316,14 +316,14 @@ class EditorSession:
     def _cwd(self) -> str:
         return self._agent_session.agent.executor.context.cwd
 
-    # From beginning to end
+    # Lifecycle
 
     async def open(self) -> None:
-        """Begin."""
+        """Open the agent session."""
         await self._agent_session.open()
 
     def send_commands(self) -> None:
-        """Tell what can be called, once the client knows of the session."""
+        """Send the available slash commands."""
         commands = [
             *self._agent_session.slash_dispatcher.callable_prompts,
             *(command[:2] for command in _BUILT_IN_COMMANDS),
@@ -339,16 +339,16 @@ class EditorSession:
         )
 
     async def replay(self) -> None:
-        """Tell everything that was said and done before."""
+        """Send the history of the session."""
         path = self._writable_session.conversation.recorder.path
-        # As it was before this process wrote to it; what it wrote are ends of broken calls.
+        # Records that this process appended only complete interrupted tool calls.
         with Session(load(FileSource(path))) as session:
             for update in await asyncio.to_thread(lambda: list(replay_updates(session, self._options.cwd))):
                 self._updates.put(update)
         await self._updates.flush()
 
     async def close(self) -> None:
-        """End what still runs, and let the session go."""
+        """Cancel the running turn and close the session."""
         self.cancel()
         if self._turn_task is not None:
             await asyncio.gather(self._turn_task, return_exceptions=True)
@@ -358,7 +358,7 @@ class EditorSession:
     # Modes
 
     def modes(self) -> SessionModeState:
-        """Return the modes that there are, and which one it is in."""
+        """Return the available permission modes and the current one."""
         return SessionModeState(
             current_mode_id=self._agent_session.permission_mode(),
             available_modes=[
@@ -372,29 +372,29 @@ class EditorSession:
         return [mode for mode in _MODE_DESCRIPTIONS if mode != "bypassPermissions" or not forbidden]
 
     def set_mode(self, mode: str) -> None:
-        """Go on in another mode.
+        """Set the permission mode.
 
         Raises:
-            BadRequest: there is no such mode here.
+            BadRequest: unknown mode, or not allowed by the settings.
         """
         allowed = self._allowed_modes()
         if mode not in allowed:
-            raise BadRequest(f"there is no mode {mode!r} here", hint=f"one of {', '.join(allowed)}")
+            raise BadRequest(f"unknown mode {mode!r}", hint=f"Available modes: {', '.join(allowed)}.")
         self._agent_session.agent.executor.context.plan.permission_mode = mode
         self._mode = self._agent_session.permission_mode()
 
     # Turns
 
     async def run_prompt(self, content: list[PromptContent]) -> StopReason:
-        """Take a prompt to its answer; return why it stopped.
+        """Run a prompt to its end; return the stop reason.
 
         Raises:
-            Busy: there is a turn under way.
-            BadRequest: the prompt is none.
-            RequestError: the model did not answer.
+            Busy: a turn is running.
+            BadRequest: invalid prompt.
+            RequestError: the model request failed.
         """
         if self._turn_task is not None:
-            raise Busy("this session is still at work", hint="cancel it, or wait for its end")
+            raise Busy("a turn is running in this session", hint="Cancel it or wait until it ends.")
         self._cancelled = False
         self._turn_task = asyncio.ensure_future(self._process_prompt(content))
         try:
@@ -403,7 +403,7 @@ class EditorSession:
             self._turn_task = None
 
     def cancel(self) -> None:
-        """Break in, whatever is done."""
+        """Interrupt the running turn."""
         self._cancelled = True
         self._agent_session.agent.interrupt()
 
@@ -419,7 +419,7 @@ class EditorSession:
         if self._is_first_prompt:
             self._is_first_prompt = False
             await self._ask_trust()
-            # Those that were asked for by name should be there for the first request.
+            # Explicitly configured servers should be ready for the first request.
             await self._agent_session.mcp_connections.wait_until_ready(
                 _SERVER_TIMEOUT if self._options.mcp_config else 0
             )
@@ -448,7 +448,7 @@ class EditorSession:
         return _STOP_REASONS[ended.reason]
 
     async def _ask_trust(self) -> None:
-        """Ask about a folder that brings files of its own; with trust it begins again with them."""
+        """Ask for trust if the directory has project files; if granted, reopen the session with them."""
         options = self._options
         files = effective_files(options.cwd)
         if options.trusted or not files or not await self._dialogs.ask_trust(options.cwd, files):
@@ -481,7 +481,7 @@ class EditorSession:
         self._updates.put(*self._early_updates)
         self._early_updates.clear()
 
-    # What happens
+    # Events
 
     def _handle_event(self, event: Event) -> None:
         updates = list(self._update_builder.handle(event))

@@ -46,10 +46,10 @@ PromptContent = (
 
 
 def convert_prompt(blocks: list[PromptContent], cwd: str) -> str | list[Block]:
-    """Return a prompt: words alone as one text, so that a command in it is seen as one.
+    """Convert a prompt; text alone becomes a string, so that slash commands are recognized.
 
     Raises:
-        BadRequest: there is nothing in it, or something that no model takes.
+        BadRequest: empty prompt, or unsupported content.
     """
     texts: list[str] = []
     context_texts: list[str] = []
@@ -70,13 +70,13 @@ def convert_prompt(blocks: list[PromptContent], cwd: str) -> str | list[Block]:
                 else:
                     context_texts.append(_context_text(resource.uri, resource.text))
             case AudioContentBlock():
-                raise BadRequest("sound cannot be sent to the model", hint="send words")
+                raise BadRequest("audio is not supported", hint="Send text.")
     return _join_content("\n\n".join(filter(None, ("".join(texts), *context_texts))), images)
 
 
 def _join_content(text: str, images: list[Block]) -> str | list[Block]:
     if not text.strip() and not images:
-        raise BadRequest("there is nothing in the prompt")
+        raise BadRequest("the prompt is empty")
     if not images:
         return text
     return [*([{"type": "text", "text": text}] if text else []), *images]
@@ -92,7 +92,7 @@ def _image_blocks(data: str, name: str) -> list[Block]:
     try:
         result = image_result(name, b64decode(data, validate=True))
     except (BadBase64, ValueError):
-        raise BadRequest(f"{name} is no base64") from None
+        raise BadRequest(f"{name} is not valid base64") from None
     except ToolFailure as error:
         raise BadRequest(str(error)) from None
     content: Any = result.content
@@ -100,9 +100,9 @@ def _image_blocks(data: str, name: str) -> list[Block]:
 
 
 def _mention(uri: str, cwd: str, *, attached: bool = False) -> str:
-    """Return a resource as it is named in the words: a file behind an `@`, which has it read.
+    """Return the text that refers to a resource: an `@` mention for files, which makes the agent read them.
 
-    One that came along is named without it: it would be read again, as it is on the disk.
+    Attached files are named without `@`, because their content is already in the prompt.
     """
     parts = urlsplit(uri)
     if parts.scheme not in ("", "file"):
@@ -123,13 +123,13 @@ _STATUSES: Final = ("pending", "in_progress", "completed")
 
 
 class TodoPlan:
-    """What is to be done, by the calls that were made."""
+    """The to-do list, built from tool calls."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, tuple[str, PlanEntryStatus]] = {}
 
     def update(self, call: dict[str, Any], detail: Any) -> AgentPlanUpdate | None:
-        """Take a call that was made, and what came of it; return the plan where it has changed."""
+        """Apply a completed tool call; return the plan if it changed."""
         tool_input = as_object(call.get("input")) or {}
         match call.get("name"):
             case "TodoWrite":
@@ -171,17 +171,17 @@ Update = (
     | UserMessageChunk
 )
 _MAX_OUTPUT_TAIL: Final = 8_000
-"""How much of what a command prints is shown while it runs: its end."""
-_INTERRUPTED_TEXT: Final = "This was broken off."
+"""Characters of command output that are shown while it runs, from the end."""
+_INTERRUPTED_TEXT: Final = "Interrupted."
 
 
 def thought_text(text: str) -> AgentThoughtChunk:
-    """Return a word on how things go, which is nobody's answer."""
+    """Return a status message that is not part of the answer."""
     return helpers.update_agent_thought_text(f"{text}\n\n")
 
 
 def tool_call_start(call: dict[str, Any], cwd: str, *, on_disk: bool = True) -> ToolCallStart:
-    """Return a call that the model has asked for."""
+    """Return the update for a tool call of the model."""
     return helpers.start_tool_call(
         str(call.get("id")),
         tool_calls.call_title(call, cwd),
@@ -194,7 +194,7 @@ def tool_call_start(call: dict[str, Any], cwd: str, *, on_disk: bool = True) -> 
 
 
 def tool_call_end(call: dict[str, Any], content: str | list[dict[str, Any]], *, failed: bool) -> ToolCallProgress:
-    """Return what came of a call; a change that was made stays as it was shown."""
+    """Return the update for a tool result; successful edits keep the displayed diff."""
     name = str(call.get("name"))
     keeps_content = tool_calls.tool_kind(name) == "edit" and not failed
     return helpers.update_tool_call(
@@ -205,28 +205,28 @@ def tool_call_end(call: dict[str, Any], content: str | list[dict[str, Any]], *, 
 
 
 class UpdateBuilder:
-    """Tells what happens in one session."""
+    """Converts the agent events of one session to updates."""
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
         self._open_calls: dict[str, dict[str, Any]] = {}
-        """The calls that were told and are not over, by their ids."""
+        """Announced tool calls without a result, by ID."""
         self._output: dict[str, str] = {}
         self._todos = TodoPlan()
         self._has_text = False
         self.last_response: Response | None = None
-        """The last answer of the turn."""
+        """Last response of the turn."""
         self.failure: events.RequestFailed | None = None
         self.prompt_blocked = False
-        """Whether a hook kept the prompt from being heard."""
+        """Whether a hook blocked the prompt."""
 
     def begin_turn(self) -> None:
-        """Begin a turn."""
+        """Reset the state for a new turn."""
         self._has_text = self.prompt_blocked = False
         self.last_response = self.failure = None
 
     def handle(self, event: Event) -> Iterator[Update]:
-        """Take one event; yield what the client is told of it."""
+        """Convert an event to updates."""
         match event:
             case events.ContentDelta("text", text, _):
                 self._has_text = True
@@ -304,19 +304,19 @@ class UpdateBuilder:
             case events.Notice(text, _):
                 yield thought_text(text)
             case events.Retrying(attempt, max_attempts, delay, error):
-                yield thought_text(f"{error}; try {attempt} of {max_attempts} in {delay:.1f} s")
+                yield thought_text(f"{error}; retrying in {delay:.1f} s (attempt {attempt} of {max_attempts})")
             case events.Compacted(_, before, after, _):
-                yield thought_text(f"The conversation was compacted: {before} tokens became {after}.")
+                yield thought_text(f"Compacted the conversation: {before} → {after} tokens.")
             case _:
                 pass
 
     def _turn_ended(self, event: events.TurnEnded) -> Iterator[Update]:
-        """Yield what is left to say at the end of a turn."""
+        """Yield the final updates of a turn."""
         for call in list(self._open_calls.values()):
             yield tool_call_end(call, _INTERRUPTED_TEXT, failed=True)
         self._open_calls.clear()
         self._output.clear()
-        # What no model said has not been told yet: the figures of a command, the words of a hook.
+        # Text that did not come from the model: output of a slash command or a hook.
         if event.text and not self._has_text and event.reason != "error":
             yield helpers.update_agent_message_text(event.text)
 
@@ -325,11 +325,11 @@ class UpdateBuilder:
         self._output.pop(call_id, None)
 
 
-_UNKNOWN_RESULT: Final = "Nothing is known of how this ended."
+_UNKNOWN_RESULT: Final = "No result was recorded."
 
 
 def replay_updates(session: Session, cwd: str) -> Iterator[Update]:
-    """Yield what was said and done in a session, from its beginning, compactions or not."""
+    """Yield the updates of a whole recorded session, across compactions."""
     open_calls: dict[str, dict[str, Any]] = {}
     todo_plan = TodoPlan()
     plan = None

@@ -1,7 +1,7 @@
 """The agent side of the protocol: client requests, open sessions, JSON-RPC over streams.
 
 Each message is one JSON object on a line. An invalid line gets an error response, and the
-connection goes on.
+connection continues.
 """
 
 import asyncio
@@ -52,14 +52,14 @@ from steno.format.paths import is_uuid
 from steno.llm.endpoint import MissingKey
 
 _MAX_LINE_BYTES: Final = 64 << 20
-"""How long a line may be: a prompt brings its images along."""
-_PARSE_ERROR: Final = (-32700, "Parse error: a line is one JSON object")
-_INVALID_REQUEST: Final = (-32600, "Invalid request: this is no message of JSON-RPC")
+"""Maximum line length; prompts can contain images."""
+_PARSE_ERROR: Final = (-32700, "Parse error: a line must be one JSON object")
+_INVALID_REQUEST: Final = (-32600, "Invalid request: not a JSON-RPC message")
 _LINE_TOO_LONG: Final = (-32600, f"Invalid request: a line is longer than {_MAX_LINE_BYTES >> 20} MB")
 
 
 class JsonRpcStream:
-    """Messages over two streams."""
+    """JSON-RPC messages over two streams."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -71,7 +71,7 @@ class JsonRpcStream:
         await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message; None at the end."""
+        """Return the next message; None at the end of the stream."""
         while True:
             try:
                 line = await self._reader.readuntil(b"\n")
@@ -88,11 +88,11 @@ class JsonRpcStream:
                 return message
 
     async def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._writer.close()
 
     async def _parse_message(self, line: bytes) -> dict[str, Any] | None:
-        """Return a line as a message; what is none is answered, and what is empty left out."""
+        """Return a line as a message; answer invalid lines with an error and skip empty ones."""
         if not line.strip():
             return None
         try:
@@ -123,7 +123,7 @@ class JsonRpcStream:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    # What the library looks up by these must be fit for it.
+    # The library uses these as dictionary keys, so they must be hashable.
     message_id = message.get("id")
     is_valid_id = message_id is None or (isinstance(message_id, str | int | float) and not isinstance(message_id, bool))
     method = message.get("method")
@@ -131,13 +131,12 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the standard input and output, which nobody else has from then on.
+    """Return standard input and output, and disconnect the rest of the process from them.
 
-    Whatever is printed besides goes to the standard error, and programs that are started read
-    nothing.
+    Other output goes to standard error, and child processes get an empty standard input.
 
     Raises:
-        BadRequest: they are no pipes.
+        BadRequest: standard input or output is not a pipe.
     """
     from acp.stdio import stdio_streams
 
@@ -151,10 +150,10 @@ async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamW
         streams = await stdio_streams(limit=_MAX_LINE_BYTES)
     except ValueError:
         raise BadRequest(
-            "an editor starts this, with pipes to talk through", hint="`steno acp --editor` says how to add it to one"
+            "`steno acp` must be started by an editor, over pipes", hint="Run `steno acp --editor` for the settings."
         ) from None
     if sys.platform != "win32":
-        # There the library goes on to read and write through these.
+        # On Windows the library keeps reading and writing through these.
         sys.stdout = sys.stderr
     return streams
 
@@ -164,10 +163,10 @@ _RESOURCE_NOT_FOUND: Final = -32002
 _PAGE_SIZE: Final = 100
 _AUTH_METHOD: Final = AuthMethodAgent(
     id="environment",
-    name="A key in the environment",
+    name="API key in the environment",
     description=(
-        "Set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN for a gateway, where your editor starts "
-        "steno, and start it again."
+        "Set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN for a gateway, in the environment of your editor, "
+        "then restart the editor."
     ),
 )
 McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
@@ -175,7 +174,7 @@ McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 @contextmanager
 def _request_errors() -> Generator[None]:
-    """Let what goes wrong be an answer, in the words it is told in everywhere."""
+    """Convert steno errors to JSON-RPC errors."""
     try:
         yield
     except MissingKey as error:
@@ -191,12 +190,12 @@ def _request_errors() -> Generator[None]:
 
 
 def _request_error(code: int, error: StenoError) -> RequestError:
-    message = f"{error}: {error.hint}" if error.hint else str(error)
+    message = f"{error}. {error.hint}" if error.hint else str(error)
     return RequestError(code, message)
 
 
 class AgentServer:
-    """The engine, as a client sees it."""
+    """The agent as an ACP server."""
 
     def __init__(self, server_config: ServerConfig) -> None:
         self._server_config = server_config
@@ -206,11 +205,11 @@ class AgentServer:
         self._client: Any = None
 
     def on_connect(self, conn: Any) -> None:
-        """Take who is talked to."""
+        """Store the client connection."""
         self._client = conn
 
     async def close(self) -> None:
-        """Leave every session."""
+        """Close all sessions."""
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
             with suppress(StenoError, OSError):
@@ -226,7 +225,7 @@ class AgentServer:
         client_info: Implementation | None = None,
         **_more: Any,
     ) -> InitializeResponse:
-        """Say what there is."""
+        """Return the agent info and capabilities."""
         del protocol_version, client_capabilities, client_info
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
@@ -243,10 +242,10 @@ class AgentServer:
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse:
-        """Look whether there is a key: it is the environment's to have."""
+        """Check that the environment has an API key."""
         with _request_errors():
             if method_id != _AUTH_METHOD.id:
-                raise BadRequest(f"there is no method {method_id!r}", hint=f"there is {_AUTH_METHOD.id}")
+                raise BadRequest(f"unknown auth method {method_id!r}", hint=f"Use {_AUTH_METHOD.id}.")
             await self._get_model()
         return AuthenticateResponse()
 
@@ -264,7 +263,7 @@ class AgentServer:
         mcp_servers: list[McpServer] | None = None,
         **_more: Any,
     ) -> NewSessionResponse:
-        """Begin a session."""
+        """Start a session."""
         with _request_errors():
             options = self._options(cwd, additional_directories, mcp_servers)
             session = await self._open_session(options, new_session(options.config, options.cwd))
@@ -279,7 +278,7 @@ class AgentServer:
         additional_directories: list[str] | None = None,
         **_more: Any,
     ) -> LoadSessionResponse:
-        """Go on with a session; what was said and done is told again."""
+        """Resume a session and send its history."""
         with _request_errors():
             options = self._options(cwd, additional_directories, mcp_servers)
             previous = self._sessions.pop(session_id, None)
@@ -295,7 +294,7 @@ class AgentServer:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
-        """Say which sessions there are, the newest first."""
+        """Return a page of sessions, newest first."""
         with _request_errors():
             start = int(cursor) if cursor and cursor.isdecimal() else 0
             options = self._server_config.make_options(cwd or os.getcwd())
@@ -306,7 +305,7 @@ class AgentServer:
 
     def _options(self, cwd: str, extra_folders: list[str] | None, servers: list[McpServer] | None) -> AgentOptions:
         if not os.path.isabs(cwd) or not os.path.isdir(cwd):
-            raise BadRequest(f"{cwd!r} is no folder", hint="the whole path of one is needed")
+            raise BadRequest(f"{cwd!r} is not a directory", hint="Use the absolute path of a directory.")
         options = self._server_config.make_options(cwd)
         options.folders = (*options.folders, *(extra_folders or ()))
         if servers:
@@ -329,31 +328,31 @@ class AgentServer:
     def _get_session(self, session_id: str) -> EditorSession:
         session = self._sessions.get(session_id)
         if session is None:
-            raise NotFound(f"no session {session_id!r} is open", hint="load it, or begin a new one")
+            raise NotFound(f"session {session_id!r} is not open", hint="Load it, or start a new session.")
         return session
 
     # Turns
 
     async def prompt(self, session_id: str, prompt: list[PromptContent], **_more: Any) -> PromptResponse:
-        """Take a prompt to its answer."""
+        """Run a prompt to its end."""
         with _request_errors():
             reason = await self._get_session(session_id).run_prompt(prompt)
         return PromptResponse(stop_reason=reason)
 
     async def cancel(self, session_id: str, **_more: Any) -> None:
-        """Break in; what is not open needs no breaking into."""
+        """Interrupt the running turn of a session, if it is open."""
         if session_id in self._sessions:
             self._sessions[session_id].cancel()
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
-        """Go on in another mode."""
+        """Set the permission mode of a session."""
         with _request_errors():
             self._get_session(session_id).set_mode(mode_id)
         return SetSessionModeResponse()
 
 
 def _mcp_support() -> McpCapabilities:
-    """Return which servers can be reached: none without the package for it."""
+    """Return the supported MCP transports: none without the `mcp` package."""
     from importlib.util import find_spec
 
     is_installed = find_spec("mcp") is not None
@@ -361,10 +360,10 @@ def _mcp_support() -> McpCapabilities:
 
 
 def _mcp_config(servers: list[McpServer]) -> str:
-    """Return servers as `--mcp-config` takes them.
+    """Return servers in the format of `--mcp-config`.
 
     Raises:
-        BadRequest: one is reached in a way that there is none of.
+        BadRequest: unsupported transport.
     """
     config: dict[str, dict[str, Any]] = {}
     for server in servers:
@@ -372,7 +371,7 @@ def _mcp_config(servers: list[McpServer]) -> str:
             env = {variable.name: variable.value for variable in server.env}
             config[server.name] = {"command": server.command, "args": server.args, "env": env}
         elif isinstance(server, AcpMcpServer):
-            raise BadRequest(f"the server {server.name} cannot be reached through the client")
+            raise BadRequest(f"MCP server {server.name} uses an unsupported transport (acp)")
         else:
             headers = {each.name: each.value for each in server.headers}
             config[server.name] = {"type": server.type, "url": server.url, "headers": headers}
@@ -383,7 +382,7 @@ def _find_session_file(session_id: str, options: AgentOptions) -> str:
     from steno.store.session_lookup import find
 
     if not is_uuid(session_id):
-        raise NotFound(f"there is no session {session_id!r}")
+        raise NotFound(f"no session matches {session_id!r}")
     return find(session_id, options.config, options.cwd, archived=False).path
 
 
@@ -408,14 +407,14 @@ def _list_sessions(config: str, cwd: str | None) -> list[SessionInfo]:
 
 
 async def serve(server_config: ServerConfig) -> None:
-    """Serve a client on the standard input and output until it goes.
+    """Serve a client on standard input and output until it disconnects.
 
     Raises:
-        BadRequest: nobody is there to talk to.
+        BadRequest: standard input or output is not a pipe.
     """
     reader, writer = await take_standard_streams()
     host = AgentServer(server_config)
-    # It has what is offered, and no more: the library answers for the rest.
+    # `AgentServer` implements only the offered methods; the library answers the others.
     agent: Any = host
     connection = AgentSideConnection(agent, JsonRpcStream(reader, writer), listening=False)
     listening = asyncio.ensure_future(connection.listen())

@@ -1,4 +1,4 @@
-"""A tool call as clients show it: kind, title, file locations, changes, result content."""
+"""Tool calls for clients: kind, title, file locations, changes, result content."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from steno.sanitize.terminal import one_line, strip_colours
 from steno.session.turns.tool_outcomes import tool_call_subject
 
 _FENCED_KINDS: Final = frozenset(("execute", "read", "search"))
-"""The kinds whose results are no prose."""
+"""Kinds whose results are shown in a code fence."""
 _MAX_TITLE: Final = 160
 _MAX_FILE_BYTES: Final = 1 << 20
 _MAX_CHARACTERS: Final = 60_000
@@ -22,7 +22,7 @@ _BACKTICKS: Final = re.compile(r"`{3,}")
 
 
 def tool_kind(name: str) -> ToolKind:
-    """Return what sort of thing a tool does."""
+    """Return the ACP kind of a tool."""
     return tool_facts(name).kind
 
 
@@ -39,7 +39,7 @@ def _file_path(call: dict[str, Any], cwd: str) -> str:
 
 
 def call_title(call: dict[str, Any], cwd: str) -> str:
-    """Return a call on one line."""
+    """Return a one-line title for a tool call."""
     name, tool_input = str(call.get("name")), _tool_input(call)
     if name == SHELL:
         return one_line(str(tool_input.get("command", "")), _MAX_TITLE) or name
@@ -58,7 +58,7 @@ def _relative_path(path: str, cwd: str) -> str:
 
 
 def call_locations(call: dict[str, Any], cwd: str) -> list[ToolCallLocation]:
-    """Return the file that a call is about, and the line where it is known."""
+    """Return the file of a tool call, with the line if known."""
     path = _file_path(call, cwd)
     line = _tool_input(call).get("offset")
     line_number = line if isinstance(line, int) and line > 0 else None
@@ -66,9 +66,9 @@ def call_locations(call: dict[str, Any], cwd: str) -> list[ToolCallLocation]:
 
 
 def call_changes(call: dict[str, Any], cwd: str, *, on_disk: bool = True) -> list[Content]:
-    """Return what a call would change, as far as that can be said beforehand.
+    """Return the file changes that a tool call would make, as far as they are known.
 
-    A call that was made once is told without what is on the disk by now.
+    For recorded calls, `on_disk` is false: the file may have changed since.
     """
     name, tool_input, path = str(call.get("name")), _tool_input(call), _file_path(call, cwd)
     if not path:
@@ -94,7 +94,7 @@ def _read_text(path: str) -> str | None:
 
 
 def result_content(name: str, content: str | list[dict[str, Any]]) -> list[Content]:
-    """Return what a call gave back: words, in a fence where they are no prose, and images."""
+    """Return the content of a tool result: text, fenced if it is not prose, and images."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     contents: list[Content] = []
     for block in blocks:
@@ -112,7 +112,7 @@ def result_content(name: str, content: str | list[dict[str, Any]]) -> list[Conte
 def _format_text(text: str, *, fenced: bool) -> str:
     text = strip_colours(text).strip("\n")
     if len(text) > _MAX_CHARACTERS:
-        text = f"{text[:_MAX_CHARACTERS]}\n… {len(text) - _MAX_CHARACTERS} more letters are in the session"
+        text = f"{text[:_MAX_CHARACTERS]}\n… {len(text) - _MAX_CHARACTERS} more characters in the session"
     if not fenced or not text:
         return text
     fence = max(("```", *(f"{ticks}`" for ticks in _BACKTICKS.findall(text))), key=len)
@@ -120,7 +120,7 @@ def _format_text(text: str, *, fenced: bool) -> str:
 
 
 def pending_call_update(call: dict[str, Any], cwd: str) -> ToolCallUpdate:
-    """Return a call as whoever is asked about it sees it."""
+    """Return a tool call for an approval request."""
     return ToolCallUpdate(
         tool_call_id=str(call.get("id")),
         title=call_title(call, cwd),

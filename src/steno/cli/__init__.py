@@ -1,1 +1,1 @@
-"""Command line: the entry point, shared options, one module per command, terminal and JSON output."""
+"""Command line: entry point, shared options, one module per command, terminal and JSON output."""

@@ -1,4 +1,4 @@
-"""Arguments of this and of suggested commands: the folders to search, session names, the program."""
+"""Arguments of the current command and of suggested commands: search roots and the program name."""
 
 import os
 import sys
@@ -9,11 +9,11 @@ from steno.store.environment import demo_dir
 
 
 def search_roots(root: tuple[str, ...], *, demo: bool) -> tuple[str, ...] | None:
-    """Return the folders to look in; None is the client's own.
+    """Return the directories to search; None for the default config directory.
 
     Raises:
-        NotFound: the demo was asked for but is not there.
-        Unreadable: a folder is not there or cannot be read.
+        NotFound: `demo` without demo sessions on disk.
+        Unreadable: a directory does not exist or cannot be read.
     """
     for folder in root:
         _check_readable(folder)
@@ -21,7 +21,7 @@ def search_roots(root: tuple[str, ...], *, demo: bool) -> tuple[str, ...] | None
         return root or None
     folder = demo_dir()
     if not os.path.isdir(folder):
-        raise NotFound("there is no demo yet", hint=f"`{program_name()} demo` writes it")
+        raise NotFound("no demo sessions yet", hint=f"Run `{program_name()} demo` to write them.")
     return (*root, folder)
 
 
@@ -32,14 +32,14 @@ def _check_readable(folder: str) -> None:
         else:
             os.stat(folder)
     except FileNotFoundError as error:
-        raise Unreadable(f"{folder}: no such folder") from error
+        raise Unreadable(f"no such directory: {folder}") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else ""
         raise Unreadable(f"cannot read {folder}: {(reason or str(error)).lower()}") from error
 
 
 def is_folder_argument(name: str) -> bool:
-    """Return whether an argument names a folder, there or to be made, and not a session."""
+    """Return whether an argument names a directory, existing or new, and not a session."""
     if name.endswith((JSONL_SUFFIX, "\0")):
         return False
     separators = tuple(separator for separator in (os.sep, os.altsep) if separator)
@@ -51,14 +51,14 @@ def is_folder_argument(name: str) -> bool:
 
 
 def root_arguments(root: tuple[str, ...], *, demo: bool) -> str:
-    """Return the options that make another command look at the same folders, for a shell."""
+    """Return the shell-quoted options that make another command search the same directories."""
     from shlex import quote
 
     return (" --demo" if demo else "") + "".join(f" --root {quote(folder)}" for folder in root)
 
 
 def program_name() -> str:
-    """Return how to call steno here: by its name if the shell finds it, else as it was called."""
+    """Return the shell command for steno: `steno` if it is on PATH, else as it was called."""
     from shlex import quote
     from shutil import which
 

@@ -1,6 +1,6 @@
-"""The `steno` command group, its table of commands, and the entry point of the process.
+"""The `steno` command group, its table of commands, and the process entry point.
 
-Commands are imported when they are called, so that each one pays only for its own imports.
+Commands are imported when called, so that each pays only for its own imports.
 """
 
 import os
@@ -16,61 +16,63 @@ from steno.cli.output.screen import print_error
 from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
 
 COMPLETION_VARIABLE: Final = "_STENO_COMPLETE"
-"""The variable by which a shell asks what could come next."""
+"""Environment variable that a shell sets to request completions."""
 INTERRUPTED_EXIT_CODE: Final = 130
 _MAX_ERROR_LENGTH: Final = 300
 _MAX_RECOVERIES: Final = 2
-"""How often a command is started again after a damaged index was set aside."""
+"""How often a command is retried after a damaged index was moved away."""
 
 COMMANDS: Final = {
-    "explore": ("steno.cli.commands.explore", "Look at everything in a browser."),
+    "explore": ("steno.cli.commands.explore", "Open the web explorer."),
     "ls": ("steno.cli.commands.ls", "List sessions, newest first."),
-    "show": ("steno.cli.commands.show", "Read one session: turns, steps, answers; or its records."),
-    "brief": ("steno.cli.commands.brief", "Tell sessions in brief: asked, done, decided, left open."),
-    "search": ("steno.cli.commands.search", "Find words in every session."),
-    "files": ("steno.cli.commands.files", "Show what agents did to files, and any version of one."),
-    "blame": ("steno.cli.commands.blame", "Say which prompt wrote each line of a file."),
-    "compare": ("steno.cli.commands.compare", "Lay two sessions side by side: where they part, who did better."),
-    "tail": ("steno.cli.commands.tail", "Follow live sessions: turns and steps as they are written."),
-    "usage": ("steno.cli.commands.usage", "Say what was used and what it cost, down to the line."),
-    "export": ("steno.cli.commands.export", "Write sessions in a format for others, secrets masked."),
-    "sync": ("steno.cli.commands.maintenance.sync", "Bring the index up to date: what search and usage read."),
-    "check": ("steno.cli.commands.maintenance.check", "Say what is wrong with sessions, and what it means."),
-    "doctor": ("steno.cli.commands.maintenance.doctor", "Look after the config folder: what is broken or about to go."),
-    "repair": ("steno.cli.commands.maintenance.repair", "Make a broken session resume, in a new file."),
-    "chat": ("steno.cli.commands.chat", "Let an agent work on your files, in a session that resumes."),
-    "replay": ("steno.cli.commands.replay", "Serve recorded sessions as a Messages API, to test agents."),
-    "archive": ("steno.cli.commands.maintenance.archive", "Keep sessions for good: compressed, byte for byte."),
-    "relocate": ("steno.cli.commands.maintenance.relocate", "Have sessions follow a project that was moved."),
-    "mcp": ("steno.cli.commands.mcp", "Give agents your history: an MCP server that only reads."),
-    "acp": ("steno.cli.commands.acp", "Let an editor drive the agent, over the Agent Client Protocol."),
-    "demo": ("steno.cli.commands.demo", "Write a few made-up sessions to try things on."),
-    "drift": ("steno.cli.commands.maintenance.drift", "Say what files contain that the catalogue does not know."),
+    "show": ("steno.cli.commands.show", "Show a session as turns, records or API messages."),
+    "brief": ("steno.cli.commands.brief", "Summarize sessions: work, decisions and open items."),
+    "search": ("steno.cli.commands.search", "Search the text of all sessions."),
+    "files": ("steno.cli.commands.files", "List the files that agents changed, and show any version."),
+    "blame": ("steno.cli.commands.blame", "Show which prompt wrote each line of a file."),
+    "compare": ("steno.cli.commands.compare", "Compare two sessions."),
+    "tail": ("steno.cli.commands.tail", "Follow live sessions."),
+    "usage": ("steno.cli.commands.usage", "Show token usage and cost."),
+    "export": ("steno.cli.commands.export", "Export sessions as HTML, Markdown, JSON and more."),
+    "sync": ("steno.cli.commands.maintenance.sync", "Update the index that search and usage read."),
+    "check": ("steno.cli.commands.maintenance.check", "Check sessions for problems."),
+    "doctor": ("steno.cli.commands.maintenance.doctor", "Check the config directory for problems."),
+    "repair": ("steno.cli.commands.maintenance.repair", "Repair a session so that it can be resumed."),
+    "chat": ("steno.cli.commands.chat", "Run an agent in the current directory."),
+    "replay": ("steno.cli.commands.replay", "Serve recorded sessions as a Messages API for tests."),
+    "archive": ("steno.cli.commands.maintenance.archive", "Archive sessions, compressed and byte for byte."),
+    "relocate": ("steno.cli.commands.maintenance.relocate", "Update sessions after a project was moved."),
+    "mcp": ("steno.cli.commands.mcp", "Serve your session history to agents over MCP."),
+    "acp": ("steno.cli.commands.acp", "Run the agent in an editor over ACP."),
+    "demo": ("steno.cli.commands.demo", "Write demo sessions to try steno on."),
+    "drift": ("steno.cli.commands.maintenance.drift", "Report record types and fields unknown to steno."),
 }
-"""Each command's module, which has it as `command`, and its line in the help."""
+"""Module of each command (attribute `command`) and its line in `steno --help`."""
 
 _HELP: Final = """\
-Read what coding agents said and did: the sessions of Claude Code, told turn by turn.
+Browse, search, price, repair and export your Claude Code sessions.
 
-Sessions are read where the client keeps them (CLAUDE_CONFIG_DIR, else ~/.claude). Nothing changes
-them but `repair --in-place` and `relocate --apply`. Without a command, the explorer opens in a browser.
+Sessions are read from CLAUDE_CONFIG_DIR (default: ~/.claude). Only `repair --in-place`,
+`relocate --apply` and `chat` write to existing session files. Without a command, steno opens the
+web explorer.
 
-SESSION is a path, an id, the first letters of an id (four or more), a sub-agent's id, a title or a
-part of one, or `last`.
-
-\b
-  steno                       everything, in a browser
-  steno ls                    what happened lately
-  steno show last             read the newest session
-  steno show 7c1f --turn 4    one turn of it
-  steno brief                 what was done in it, and what is left open
-  steno check                 is anything damaged or lost?
-  steno repair 7c1f           make it resume, in a new file
-  steno demo                  made-up sessions to try things on
+SESSION is a path, an ID, the first four or more characters of an ID, a sub-agent ID, a title or
+part of it, or `last`.
 
 \b
-Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also zsh, fish
-Exit codes:  0 fine, 1 nothing found or findings, 2 wrong usage, 3 cannot read or write
+Examples:
+  steno                       Open the web explorer
+  steno ls                    List recent sessions
+  steno show last             Read the newest session
+  steno show 7c1f --turn 4    Read turn 4 of session 7c1f
+  steno brief                 Summarize the newest session
+  steno check                 Check sessions for problems
+  steno repair 7c1f           Repair session 7c1f in a new file
+  steno demo                  Write demo sessions to try steno on
+
+\b
+Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also for zsh and fish
+Exit codes:  0 success, 1 no match or problems found, 2 usage error, 3 cannot read or write
 """
 _SHELLS: Final = ("bash", "zsh", "fish")
 _ALIASES: Final = {"list": "ls", "stats": "usage"}
@@ -121,17 +123,17 @@ class NoSuchCommand(click.UsageError):
 
 
 def import_command(name: str) -> click.Command:
-    """Import a command of the table."""
+    """Import a command of `COMMANDS`."""
     from importlib import import_module
 
     return import_module(COMMANDS[name][0]).command
 
 
 class _LazyGroup(click.Group):
-    """A group that imports a command when it is wanted."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
+        """Return the names in the order of `COMMANDS`."""
         return [*super().list_commands(ctx), *COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -150,7 +152,7 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
+        """Write the command list without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
@@ -227,7 +229,7 @@ _HIDDEN_COMMANDS: Final = {command.name: command for command in (_help_command, 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Print the version.",
+    help="Print the version",
 )
 @click.option(
     "--completion",
@@ -235,11 +237,11 @@ _HIDDEN_COMMANDS: Final = {command.name: command for command in (_help_command, 
     is_eager=True,
     expose_value=False,
     callback=_print_completion,
-    help="Print the completion script for a shell.",
+    help="Print the completion script for a shell",
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Run a command; without one, open the explorer."""
+    """Run a command; without one, open the web explorer."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(import_command("explore"))
 
@@ -248,14 +250,14 @@ def run_command(arguments: list[str]) -> int:
     """Run a command; return its exit code.
 
     Raises:
-        StenoError: it could not do what it was to do.
+        StenoError: the command failed.
     """
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
 
         return shell_complete(cli, {}, "steno", COMPLETION_VARIABLE, instruction)
     try:
-        # Not `cli.main`, which has ideas of its own about pipes and interrupts.
+        # Not `cli.main`: it handles broken pipes and interrupts differently.
         with cli.make_context("steno", arguments) as context:
             cli.invoke(context)
     except click.exceptions.Exit as exit_request:
@@ -283,20 +285,20 @@ def _error_hint(error: click.ClickException) -> str:
 
 def _help_hint(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"`{context.command_path} --help` says what there is" if context else ""
+    return f"Run `{context.command_path} --help` for usage." if context else ""
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code."""
+    """Run the command line and exit the process."""
     sys.exit(_run_and_report(arguments))
 
 
 def _run_and_report(arguments: list[str] | None) -> int:
     if getattr(sys, "stdout", None) is None:
-        print_error("cannot write: the standard output is closed")
+        print_error("cannot write: standard output is closed")
         return 3
     for stream in (sys.stdout, sys.stderr):
-        # A letter the terminal does not have is written as its number.
+        # Write characters that the terminal encoding lacks as escapes.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -305,7 +307,7 @@ def _run_and_report(arguments: list[str] | None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
     except BrokenPipeError:
-        # Whoever read the output has seen enough. Python must not try to flush the rest at exit.
+        # The reader closed the pipe. Python must not try to flush the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -318,7 +320,7 @@ def _run_and_report(arguments: list[str] | None) -> int:
 
 
 def _report_internal_error(error: Exception) -> int:
-    """Say in one line that steno itself is at fault; where it is at fault only when asked."""
+    """Report an internal error in one line; with STENO_DEBUG also the traceback."""
     from steno.sanitize.terminal import clean, one_line
 
     if os.environ.get("STENO_DEBUG"):
@@ -327,7 +329,7 @@ def _report_internal_error(error: Exception) -> int:
         sys.stderr.write(clean("".join(format_exception(error)), newlines=True))
     print_error(
         f"internal error: {type(error).__name__}: {one_line(str(error), _MAX_ERROR_LENGTH)}",
-        "a fault of steno's own; STENO_DEBUG=1 shows where",
+        "This is a bug in steno. Set STENO_DEBUG=1 to show the traceback.",
     )
     return 3
 
@@ -343,7 +345,7 @@ def _call_with_recovery(arguments: list[str]) -> int:
             except Exception as error:
                 if not _was_index_recovered(error, arguments):
                     raise
-            # What was damaged has been set aside, and is made anew.
+            # The damaged index was moved away; the next attempt rebuilds it.
         return run_command(arguments)
     except StenoError as error:
         print_error(str(error), error.hint)
@@ -351,7 +353,7 @@ def _call_with_recovery(arguments: list[str]) -> int:
 
 
 def _was_index_recovered(error: Exception, arguments: list[str]) -> bool:
-    """Whether an index was damaged, and set aside; a command that does not sync leaves it."""
+    """Return whether the index was damaged and moved away; never with --no-sync."""
     if "sqlite3" not in sys.modules or "--no-sync" in arguments:
         return False
     from steno.index.recovery import recover

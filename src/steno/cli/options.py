@@ -1,4 +1,4 @@
-"""Click options and arguments that several commands share, and completion of session names."""
+"""Click options and arguments shared by commands, and completion of session names."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -15,23 +15,23 @@ COLOR = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Colour: when a terminal is looking (auto), always or never. NO_COLOR is respected.",
+    help="When to use colour; NO_COLOR is respected",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-WIDTH = click.option("--width", metavar="N", type=click.IntRange(40, 500), help="How many columns to use.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON")
+WIDTH = click.option("--width", metavar="N", type=click.IntRange(40, 500), help="Width of the output in columns")
 _ROOT_OPTION = click.option(
     "--root",
     "root",
     multiple=True,
     metavar="DIR",
     type=click.Path(readable=False),
-    help="Look here instead: a config folder, a project or any folder. May be repeated.",
+    help="Read sessions from this directory instead; repeatable",
 )
-_DEMO_OPTION = click.option("--demo", is_flag=True, help="Look at the demo that `steno demo` wrote.")
+_DEMO_OPTION = click.option("--demo", is_flag=True, help="Use the sessions that `steno demo` wrote")
 
 
 def add_options(*decorators: Callable[[Any], Any]) -> Callable[[FunctionT], FunctionT]:
-    """Return a decorator that adds options in the order given."""
+    """Return a decorator that adds options in the given order."""
 
     def decorate(decorated: FunctionT) -> FunctionT:
         for option in reversed(decorators):
@@ -45,7 +45,7 @@ ROOT_OPTIONS = add_options(_ROOT_OPTION, _DEMO_OPTION)
 
 
 def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the newest sessions, by id and title."""
+    """Return completions: the newest sessions, by ID and title."""
     from itertools import islice
 
     from click.shell_completion import CompletionItem
@@ -69,17 +69,26 @@ SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_compl
 
 
 PERMISSION_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
-MODEL_OPTION = click.option("--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku.")
+MODEL_OPTION = click.option("--model", metavar="MODEL", default="", help="Model ID, or opus, sonnet or haiku")
 ALLOWED_TOOLS = click.option(
     "--allowedTools",
     "--allowed-tools",
     "allowed",
     multiple=True,
     metavar="RULE",
-    help="Allow this, as in `Bash(make:*)`.",
+    help="Allow tool calls that match, such as `Bash(make:*)`",
 )
 DISALLOWED_TOOLS = click.option(
-    "--disallowedTools", "--disallowed-tools", "disallowed", multiple=True, metavar="RULE", help="Never allow this."
+    "--disallowedTools",
+    "--disallowed-tools",
+    "disallowed",
+    multiple=True,
+    metavar="RULE",
+    help="Deny tool calls that match",
 )
-SETTINGS_OPTION = click.option("--settings", metavar="FILE|JSON", default="", help="Settings for this run.")
-MAX_TURNS_OPTION = click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
+SETTINGS_OPTION = click.option(
+    "--settings", metavar="FILE|JSON", default="", help="Settings for this run, as a file or JSON"
+)
+MAX_TURNS_OPTION = click.option(
+    "--max-turns", type=click.IntRange(1), default=None, help="Maximum number of API requests"
+)

@@ -1,1 +1,1 @@
-"""The demo: recorded sessions that `steno demo` and `--demo` write and read."""
+"""Recorded demo sessions for `steno demo` and `--demo`."""

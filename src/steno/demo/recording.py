@@ -1,7 +1,7 @@
 """Writes the recorded demo sessions to disk.
 
-The recording is `recording.zip` next to this module; `tools/make_demo.py` makes it from the test
-builders. Its `index.json` has the counts and, for each file, the time of its last change.
+The recording is `recording.zip` next to this module, built by `tools/make_demo.py` from the test
+builders. Its `index.json` has the counts and the modification time of each file.
 """
 
 import json
@@ -31,7 +31,7 @@ class _Index(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """The files of the demo by name, with the time of their last change in milliseconds."""
+    """The demo files by name, with content and modification time in milliseconds."""
 
     projects: int
     sessions: int
@@ -40,7 +40,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 class DemoReport(msgspec.Struct, frozen=True):
-    """What was written."""
+    """Counts of the written files."""
 
     root: str
     projects: int
@@ -52,10 +52,10 @@ class DemoReport(msgspec.Struct, frozen=True):
 
 
 def write_demo(root: str) -> DemoReport:
-    """Write the demo below `root`, a configuration folder of its own.
+    """Write the demo sessions to `root`, a separate config directory.
 
-    What an earlier demo wrote is replaced. Anything else there is left alone; when it is in the
-    way, nothing is written.
+    Files of an earlier demo are replaced, other files are kept. If another file is in the way,
+    nothing is written.
 
     Raises:
         BadRequest: a file that no demo wrote is in the way.
@@ -65,7 +65,7 @@ def write_demo(root: str) -> DemoReport:
     top = Path(root)
     previous = _previously_written(top)
     _refuse_to_overwrite(top, files, previous)
-    # Named before they are written: a demo that was cut short can be written again.
+    # List the files before writing them, so that an interrupted demo can be rewritten.
     _write_marker(top, {*previous, *files}, files)
     obsolete = previous - set(files)
     for name in obsolete:
@@ -85,7 +85,7 @@ def write_demo(root: str) -> DemoReport:
 
 
 def read_recording(path: Path = RECORDING) -> Recording:
-    """Return the recorded files with their times in milliseconds, and the counts."""
+    """Read the recorded files, with modification times in milliseconds, and the counts."""
     with zipfile.ZipFile(path) as archive:
         index = msgspec.json.decode(archive.read(INDEX), type=_Index)
         files = {name: (archive.read(name), ms) for name, ms in index.times.items()}
@@ -93,7 +93,7 @@ def read_recording(path: Path = RECORDING) -> Recording:
 
 
 def _previously_written(top: Path) -> set[str]:
-    """Return what the marker lists; it may be anybody's, so only plain names below count."""
+    """Return the relative file names in the marker; others are ignored, since it is untrusted."""
     try:
         marker: Any = json.loads((top / MARKER).read_bytes())
     except (OSError, ValueError):
@@ -111,7 +111,7 @@ def _is_plain_name(name: str) -> bool:
 def _refuse_to_overwrite(top: Path, files: dict[str, tuple[bytes, int]], before: set[str]) -> None:
     for name in files:
         if name not in before and os.path.lexists(top / name):
-            raise BadRequest(f"{top} has a file of its own: {name}", hint="give the demo a folder of its own")
+            raise BadRequest(f"{top} contains another file: {name}", hint="Write the demo to an empty directory.")
 
 
 def _write_marker(top: Path, names: set[str], files: dict[str, tuple[bytes, int]]) -> None:

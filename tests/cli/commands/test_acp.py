@@ -31,6 +31,6 @@ def test_what_is_no_pipe_is_refused_in_one_line(tmp_path: Path) -> None:
             [sys.executable, "-m", "steno", "acp"], stdin=given, stdout=printed, stderr=subprocess.PIPE, check=False
         )
     assert ran.returncode == 2
-    assert b"an editor starts this" in ran.stderr
+    assert b"must be started by an editor" in ran.stderr
     assert b"Traceback" not in ran.stderr
     assert (tmp_path / "out").read_bytes() == b""

@@ -81,7 +81,7 @@ def test_a_file_that_no_session_knows_says_so(steno: Steno, tmp_path: Path) -> N
     (tmp_path / "other.py").write_text("x\n")
     ran = steno("blame", "other.py")
     assert ran.code == 0
-    assert "no session that is known touched this file" in ran.out
+    assert "no indexed session accessed this file" in ran.out
     known = steno("blame", "other.py", "--as", tmp_path / "a.py", "--json").json
     assert known["names"] == [str(tmp_path / "a.py")]
 
@@ -104,7 +104,7 @@ def test_commits_and_earlier_names_are_said(steno: Steno, config: WriteConfig) -
     assert "Ada ␛[0m" in ran.lines[0]
     assert ran.lines[1].split()[0] == f"{made.session_id[:8]}:1"
     assert f"    committed as {mine[:8]} Work" in ran.lines
-    assert ran.lines[-1] == f"also known as {old}"
+    assert ran.lines[-1] == f"other paths: {old}"
     told = steno("blame", repo.folder / "new.py", "--json").json
     assert [origin["kind"] for origin in told["origins"]] == ["commit", "session"]
     assert told["origins"][1]["commit"]["hash"] == mine

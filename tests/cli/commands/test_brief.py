@@ -45,7 +45,7 @@ def test_without_a_name_the_newest_session_is_told(steno: Steno) -> None:
     ran = steno("brief")
     assert (ran.code, ran.lines[0]) == (0, f"Ask 3. The key is {_KEY}.")
     words = " ".join(ran.out.split())
-    assert "Left open ? Shall I push it? ± 1 file changed, in no commit of the session" in words
+    assert "Open items ? Shall I push it? ± 1 file changed, not committed in the session" in words
     assert "file3.py +2 \N{MINUS SIGN}0" in words
     assert "Ask 2" not in ran.out
 
@@ -91,7 +91,7 @@ def test_a_time_without_a_turn_finds_nothing(steno: Steno) -> None:
     for form in ("text", "markdown"):
         ran = steno("brief", "--since", "2026-11-15", "--format", form)
         assert (ran.code, ran.out) == (1, "")
-        assert "no session" in ran.err
+        assert "no turns match" in ran.err
     ran = steno("brief", "--since", "2026-11-15", "--json")
     assert (ran.code, ran.json["briefs"]) == (1, [])
 
@@ -162,7 +162,7 @@ def test_what_was_said_meanwhile_and_what_is_damaged_is_told(steno: Steno, tmp_p
     path.write_bytes(made.bytes() + b"torn {\n")
     told = steno("brief", path, "--width", "120").out
     assert "│ and the legend" in told
-    assert "1 damaged stretch" in told
+    assert "1 damaged range" in told
 
 
 def test_nothing_of_a_session_acts_on_the_terminal(steno: Steno, config: WriteConfig) -> None:
@@ -177,7 +177,7 @@ def test_nothing_of_a_session_acts_on_the_terminal(steno: Steno, config: WriteCo
 def test_no_session_at_all_is_said(steno: Steno) -> None:
     ran = steno("brief")
     assert (ran.code, ran.out) == (1, "")
-    assert "there is no session" in ran.err
+    assert "no sessions found" in ran.err
 
 
 @pytest.mark.usefixtures("demo")
@@ -211,7 +211,7 @@ def test_full_tells_every_text_call_and_sub_agent_and_whole_parameters(steno: St
     assert (whole["input"]["content"], whole["cut"]) == (long, {})
     refused = steno("brief", "--full", "--budget", 500)
     assert refused.code == 2
-    assert "--full and --budget exclude each other" in refused.err
+    assert "--full cannot be combined with --budget" in refused.err
 
 
 def test_full_tells_the_work_of_a_sub_agent_from_its_prompt_and_report(steno: Steno) -> None:

@@ -209,7 +209,7 @@ def test_a_folder_that_is_gone_is_said_in_one_line(chat: Chat) -> None:
     command = ["sh", "-c", 'rmdir ../gone; exec "$@"', "sh", *chat.command("-p", "hello")]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=gone, env=chat.env, check=False)
     assert ran.returncode == 3
-    assert ran.stderr.splitlines()[0] == "steno: this folder is not there any more"
+    assert ran.stderr.splitlines()[0] == "steno: the current directory no longer exists"
     assert "Traceback" not in ran.stderr
     assert chat.files == []
 
@@ -400,7 +400,7 @@ def test_a_folder_whose_name_is_no_text_is_refused(chat: Chat) -> None:
     chat.project = Path(os.fsdecode(os.fsencode(chat.project) + b"/na\xffme"))
     chat.project.mkdir()
     chat("-p", "one", code=2)
-    assert "not UTF-8" in chat.said
+    assert "not valid UTF-8" in chat.said
 
 
 def test_a_folder_may_have_any_other_name(chat: Chat, script: ScriptedResponder) -> None:
@@ -500,7 +500,7 @@ def test_without_a_key_or_words_it_says_what_to_do(chat: Chat) -> None:
     chat("-p", "hello", env=env, code=2)
     assert "ANTHROPIC_API_KEY" in chat.said
     chat("-p", code=2)
-    assert "nothing to say" in chat.said
+    assert "no prompt given" in chat.said
     chat("hello", code=2)
     assert "the console needs a terminal" in chat.said
     assert chat.files == []

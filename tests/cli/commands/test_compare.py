@@ -44,7 +44,7 @@ def test_programs_get_all_of_it(steno: Steno, pair: tuple[str, str]) -> None:
     told = steno("compare", *pair, "--json").json
     assert told == steno("compare", *pair, "--format", "json").json
     assert [told[side]["session"] for side in ("a", "b")] == list(pair)
-    assert (told["alike"], told["common_steps"], told["parting"]["steps"]) == ("prompt", 5, 4)
+    assert (told["relation"], told["common_steps"], told["divergence"]["steps"]) == ("prompt", 5, 4)
     files = {row["path"]: row for row in told["files"]}
     assert files["papercrane/text/shape.py"]["a"]["edits"] == 2
     commands = {row["command"]: row for row in told["commands"]}
@@ -163,7 +163,7 @@ def test_comparisons_of_real_sessions_count_what_their_lines_say(steno: Steno, s
             file.removeprefix(f"{project}/") for file in files
         }
     # Every client was given the same task by the same script, so the first prompts agree.
-    assert told["alike"] == "prompt"
+    assert told["relation"] == "prompt"
     assert told["prompts"][0]["a"]
     assert told["prompts"][0]["b"]
     assert told["common_steps"] > 0

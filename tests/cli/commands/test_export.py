@@ -24,7 +24,7 @@ def test_one_session_is_one_page_that_holds_all_it_needs(steno: Steno, tmp_path:
     assert "Content-Security-Policy" in text
     assert '<link rel="stylesheet"' not in text
     assert "/home/ada" not in text
-    assert "masked: " in ran.err
+    assert "masked " in ran.err
 
 
 def test_many_sessions_become_a_folder_with_a_list(steno: Steno, tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_what_is_there_is_not_written_over(steno: Steno, tmp_path: Path) -> None
     [
         ((), "one of them"),
         (("last", "--project", "x"), "one of them"),
-        (("last", "--format", "json", "--level", "low"), "--level says nothing"),
-        (("last", "--format", "steps"), "needs a folder"),
-        (("--project", "gravel"), "needs a folder"),
-        (("last", "--no-redact", "--receipt", "x"), "nothing to write"),
+        (("last", "--format", "json", "--level", "low"), "--level cannot be combined"),
+        (("last", "--format", "steps"), "needs a directory"),
+        (("--project", "gravel"), "needs a directory"),
+        (("last", "--no-redact", "--receipt", "x"), "--receipt cannot be combined"),
         (("last", "--listed"), "--listed"),
     ],
 )

@@ -124,7 +124,7 @@ def test_small_sessions_are_hidden_and_counted(steno: Steno, config: WriteConfig
 
 def test_nothing_but_hidden_sessions_is_said(steno: Steno, config: WriteConfig) -> None:
     config(session(seed="alone").command("exit"))
-    assert steno("ls").out == "Nothing to show: 1 session without a prompt.\n"
+    assert steno("ls").out == "No sessions to show; 1 session without a prompt hidden.\n"
 
 
 def test_a_prompt_that_waits_for_its_answer_is_listed(steno: Steno, config: WriteConfig) -> None:
@@ -157,7 +157,7 @@ def test_files_that_cannot_be_read_are_counted(
 
 def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> None:
     config(*(asked(f"Talk {n}", f"2026-11-15T0{n}:00:00.000Z") for n in range(1, 6)))
-    said = "3 of 5 sessions; --limit 0 lists all"
+    said = "showing 3 of 5 sessions; use --limit 0 to list all"
     piped = steno("ls", "--limit", 3)
     assert piped.lines[-1] == said
     assert "Today  3 shown" in piped.out
@@ -167,7 +167,7 @@ def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> N
     assert "Today  5 sessions" in every.out
     assert steno("ls", "--limit", 0, "--json").err == ""
     chosen = steno("ls", "--limit", 3, "--project", "tide").lines[-1]
-    assert chosen.startswith("the newest 3 that fit")
+    assert chosen.startswith("showing the newest 3 matching sessions")
     assert "[default: 30" in steno("ls", "--help").out
 
 
@@ -175,7 +175,7 @@ def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> N
 def test_nothing_that_fits_is_an_exit_code(steno: Steno, config: WriteConfig, wanted: list[str]) -> None:
     config(asked("Tide table", "2026-11-15T08:00:00.000Z"))
     ran = steno("ls", *wanted)
-    assert (ran.code, ran.out[:15]) == (1, "No session fits")
+    assert (ran.code, ran.out[:17]) == (1, "No sessions match")
     ran = steno("ls", "--json", *wanted)
     assert (ran.code, ran.json) == (1, [])
 
@@ -185,10 +185,10 @@ def test_the_demo_is_offered_by_a_name_the_shell_finds(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [".venv/bin/steno"])
     monkeypatch.setenv("PATH", "")
-    assert "`.venv/bin/steno demo` writes" in steno("ls").out
+    assert "`.venv/bin/steno demo` to write" in steno("ls").out
     (tmp_path / "steno").touch(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "`steno demo` writes" in steno("ls").out
+    assert "`steno demo` to write" in steno("ls").out
 
 
 def test_json_holds_nothing_that_acts_on_a_terminal(steno: Steno, config: WriteConfig) -> None:

@@ -7,7 +7,7 @@ def test_the_tools_are_told(steno: Steno) -> None:
     ran = steno("mcp", "--tools")
     assert ran.code == 0
     assert ran.lines[0] == "search"
-    assert "A session: its id" in ran.out
+    assert "Session ID" in ran.out
 
 
 def test_the_tools_are_told_to_programs(steno: Steno) -> None:

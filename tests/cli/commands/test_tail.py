@@ -148,9 +148,9 @@ def test_nobody_waits_in_a_session_of_last_week(steno: Steno, config: WriteConfi
     now = parse_time(os.environ["STENO_NOW"])
     assert now is not None
     os.utime(path, (now - 60, now - 60))
-    assert "waits for you" in steno("tail", made.session_id, "-n").out
+    assert "waiting for input" in steno("tail", made.session_id, "-n").out
     os.utime(path, (now - 7 * 86_400, now - 7 * 86_400))
-    assert "waits for you" not in steno("tail", made.session_id, "-n").out
+    assert "waiting for input" not in steno("tail", made.session_id, "-n").out
 
 
 def test_sub_agents_are_nested_under_their_description(steno: Steno, demo: DemoReport) -> None:
@@ -215,7 +215,7 @@ def test_what_is_appended_is_told_step_by_step(tail: Callable[..., Tail], config
     assert came[0].startswith("    └ exit 2")
     assert came[0].endswith("✗")
     append(path, lines[4])
-    assert running.until("waits for you")[1] == "    It was the axis."
+    assert running.until("waiting for input")[1] == "    It was the axis."
     assert running.interrupt() == (0, "", "")
     assert config is not None
 
@@ -255,7 +255,7 @@ def test_the_speaker_is_named_when_it_changes(tail: Callable[..., Tail]) -> None
     running.until("│ Why is the chart flat?")
     append(path_of(other), *lines_of(other))
     assert running.until("Links?  gravel")[-1].startswith("● ")
-    running.until("waits for you")
+    running.until("waiting for input")
     append(path_of(one), lines_of(one)[1])
     assert "  tidegauge" in running.until("Why is the chart flat?")[-1]
     running.until("Let me look.")
@@ -338,7 +338,7 @@ def test_at_a_terminal_it_says_that_it_waits_and_ctrl_c_ends_it() -> None:
     made = asked()
     append(path_of(made), *lines_of(made)[:1])
     child = pexpect.spawn(sys.executable, ["-m", "steno", "tail", "--all"], env=env, timeout=120, encoding="utf-8")
-    child.expect_exact("watching 1 file; Ctrl-C ends")
+    child.expect_exact("Watching 1 file. Press Ctrl-C to stop.")
     assert "\x1b" not in (child.before or "")
     append(path_of(made), lines_of(made)[1])
     child.expect_exact("Let me look.")
@@ -354,6 +354,6 @@ def test_following_writes_nothing_below_the_roots(tail: Callable[..., Tail]) -> 
     root = Path(os.environ["CLAUDE_CONFIG_DIR"])
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     running = tail("--all")
-    running.until("waits for you")
+    running.until("waiting for input")
     assert running.interrupt()[0] == 0
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before

@@ -137,14 +137,14 @@ def test_days_are_whole_unless_hours_are_named(steno: Steno) -> None:
 @pytest.mark.usefixtures("root")
 def test_nothing_in_that_time_is_exit_code_1(steno: Steno) -> None:
     ran = steno("usage", "--since", "today")
-    assert (ran.code, ran.out) == (1, "Nothing was asked in that time or place.\n")
+    assert (ran.code, ran.out) == (1, "No usage matches these filters.\n")
     assert steno("usage", "--project", "elsewhere").code == 1
     assert steno("usage", "--project", "tidegauge").code == 0
 
 
 def test_nothing_at_all_is_fine(steno: Steno) -> None:
     Path(os.environ["CLAUDE_CONFIG_DIR"]).mkdir()
-    assert steno("usage").out == "Nothing was asked so far.\n"
+    assert steno("usage").out == "No usage found.\n"
 
 
 @pytest.mark.usefixtures("root")
@@ -153,14 +153,14 @@ def test_while_another_sync_is_at_work_the_figures_are_said_to_be_incomplete(ste
     folder.mkdir(parents=True)
     with FileLock(str(folder / "sync.lock")):
         first = steno("usage")
-        assert "another sync is at work" in first.err
+        assert "another process is updating the index" in first.err
         assert "--no-index" in first.err
         assert "asked" not in first.out
         assert first.code == 1
         told = steno("usage", "--json")
         assert (told.json["complete"], told.json["rows"], told.code) == (False, [], 1)
         assert steno("usage", "--since", "1d").out == first.out
-        assert "another sync" in steno("usage", "--csv").err
+        assert "another process" in steno("usage", "--csv").err
         assert steno("usage", "--explain", "--json").json["complete"] is False
         whole = steno("usage", "--json", "--no-index")
         assert (whole.json["complete"], whole.err) == (True, "")
@@ -171,7 +171,7 @@ def test_while_another_sync_is_at_work_the_figures_are_said_to_be_incomplete(ste
     with FileLock(str(folder / "sync.lock")):
         later = steno("usage", "--json")
     assert (later.json["complete"], later.json["totals"]["responses"]) == (False, 3)
-    assert (later.code, "not complete" in later.err) == (0, True)
+    assert (later.code, "incomplete" in later.err) == (0, True)
 
 
 @pytest.mark.usefixtures("root")
@@ -223,7 +223,7 @@ def test_less_than_half_a_cent_is_not_nothing(steno: Steno, root: Path) -> None:
 def test_a_total_opens_to_its_lines(steno: Steno) -> None:
     ran = steno("usage", "--explain")
     assert "3 responses counted" in ran.out
-    assert "1 line merged" in ran.out
+    assert "1 record merged" in ran.out
     told = steno("usage", "--explain", "--json").json
     totals = steno("usage", "--json").json["totals"]
     assert told["totals"] == totals
@@ -240,24 +240,24 @@ def test_one_response_can_be_explained(steno: Steno) -> None:
     assert "msg_2" not in ran.out
     nonsense = steno("usage", "--explain", "nonsense")
     assert (nonsense.code, nonsense.out) == (1, "")
-    assert "no row or response goes by the name nonsense" in nonsense.err
+    assert "no row or response matches nonsense" in nonsense.err
 
 
 def test_an_explanation_says_how_many_skipped_lines_it_shows(steno: Steno, root: Path) -> None:
     lines = [answer(f"msg_{n}", number=n, model="<synthetic>") for n in range(10, 25)]
     write(path_of(root, 2), *lines)
     some = steno("usage", "--explain").out
-    assert "15 lines skipped, 5 of 15 shown; --limit 0 shows all" in some
+    assert "15 records skipped, 5 of 15 shown; use --limit 0 to show all" in some
     assert some.count("skipped: ") == 5
     everything = steno("usage", "--explain", "--limit", 0).out
-    assert "15 lines skipped\n" in everything
+    assert "15 records skipped\n" in everything
     assert everything.count("skipped: ") == 15
 
 
 @pytest.mark.usefixtures("root")
 def test_an_explanation_calls_rows_what_the_table_calls_them(steno: Steno) -> None:
     ran = steno("usage", "--by", "agent", "--explain")
-    assert f"{SESSION.format(1)} · the session  2 responses" in ran.out
+    assert f"{SESSION.format(1)} · main session  2 responses" in ran.out
     assert f"{SESSION.format(1)} · abcdef1  1 response" in ran.out
     assert "(no tool)  3 responses" in steno("usage", "--by", "tool", "--explain").out
     assert steno("usage", "--by", "tool", "--explain", "--no-index").code == 2
@@ -275,7 +275,7 @@ def test_an_explanation_does_not_call_unknown_costs_nothing(steno: Steno, root: 
     assert "2026-11-09  1 response  cost unknown" in ran.out
     assert "2026-11-14  3 responses  $0.067010+?" in ran.out
     assert "$0.000000" not in ran.out
-    (cut,) = (line for line in ran.lines if "cut" in line)
+    (cut,) = (line for line in ran.lines if "capped" in line)
     assert "out 1,000,000,000,000" in cut
 
 
@@ -305,8 +305,8 @@ def test_unknown_prices_and_placeholders_are_said(steno: Steno, root: Path) -> N
         answer("msg_9", number=2, version="2.1.30", stop_reason=None),
     )
     ran = steno("usage", "--by", "model")
-    assert "? no price is known for fern-9" in ran.out
-    assert "placeholder" in ran.out
+    assert "? no price for fern-9" in ran.out
+    assert "under-reported" in ran.out
     row = next(line for line in ran.lines if line.startswith(" fern-9"))
     assert row.split()[1] == "?"
     total = next(line for line in ran.lines if line.startswith(" total"))
@@ -357,7 +357,7 @@ def test_without_an_index_nothing_is_made_up(steno: Steno, root: Path) -> None:
 @pytest.mark.usefixtures("root")
 def test_a_limit_shows_fewer_rows_and_the_whole_total(steno: Steno) -> None:
     ran = steno("usage", "--limit", 1)
-    assert "the newest 1 of 2 rows" in ran.out
+    assert "newest 1 of 2 rows" in ran.out
     assert "3,500" in ran.out
 
 

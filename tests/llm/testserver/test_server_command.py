@@ -66,7 +66,7 @@ def test_it_says_where_it_is_and_what_to_set(name: str) -> None:
     with Running(name) as running:
         first = running.line()
         url = first.rpartition(" ")[2]
-        assert first.startswith("2 recorded answers on http://127.0.0.1:")
+        assert first.startswith("2 recorded responses on http://127.0.0.1:")
         lines = [running.line() for _ in range(5)]
         assert f"  export ANTHROPIC_BASE_URL={url}" in lines
         assert "  export ANTHROPIC_API_KEY=steno" in lines
@@ -74,7 +74,7 @@ def test_it_says_where_it_is_and_what_to_set(name: str) -> None:
         assert running.line().endswith("POST /v1/messages  200")
         code, out, err = running.interrupt()
     assert (code, err) == (0, "")
-    assert "1 request, 1 recorded answer not asked for" in out
+    assert "1 request, 1 recorded response unused" in out
 
 
 def test_drift_and_refusals_are_told_and_make_it_fail(name: str) -> None:
@@ -88,7 +88,13 @@ def test_drift_and_refusals_are_told_and_make_it_fail(name: str) -> None:
         assert running.event("request")["status"] == 200
         send(url, body(max_tokens=0))
         assert running.event("request")["refused"].startswith("max_tokens: ")
-        assert running.event("ended") == {"event": "ended", "requests": 2, "refused": 1, "drifts": 1, "left": 2}
+        assert running.event("ended") == {
+            "event": "ended",
+            "requests": 2,
+            "refused": 1,
+            "drifts": 1,
+            "unused_responses": 2,
+        }
         assert running.ended()[0] == 1
 
 
@@ -100,10 +106,10 @@ def test_people_are_told_of_drift_and_refusals_in_words(name: str) -> None:
         send(url, body(max_tokens=0), headers=headers)
         code, out, _ = running.ended()
     assert code == 1
-    assert "drift  another order" in out
+    assert "drift  different order" in out
     assert "recorded  answer 1" in out
     assert "refused  max_tokens: Input should be greater than or equal to 1" in out
-    assert "2 requests, 1 recorded answer not asked for, 1 refused, 1 drift" in out
+    assert "2 requests, 1 recorded response unused, 1 refused, 1 drifted" in out
 
 
 def test_a_script_answers_instead(tmp_path: Path) -> None:
@@ -113,18 +119,18 @@ def test_a_script_answers_instead(tmp_path: Path) -> None:
         url = running.event("listening")["url"]
         assert send(url, body(user("How high?"))).json["content"][0]["text"] == "3 m."
         assert running.event("request")["finished"]
-        assert running.event("ended")["left"] is None
+        assert running.event("ended")["unused_responses"] is None
         assert running.ended()[0] == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "about"),
     [
-        ((), 2, "name sessions to replay"),
+        ((), 2, "give sessions to replay"),
         (("--script", "nowhere.toml"), 3, "cannot read nowhere.toml"),
         (("--script", "bad.toml"), 2, "bad.toml is not a valid script"),
         (("no-such-session",), 1, "no-such-session"),
-        (("empty.jsonl",), 1, "no answer of a model is recorded there"),
+        (("empty.jsonl",), 1, "these sessions contain no responses"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_a_line(

@@ -1,1 +1,1 @@
-"""Commands: one module each, which parses the options, calls the library and prints the result."""
+"""One module per command: parses options, calls the library, prints the result."""

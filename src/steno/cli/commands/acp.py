@@ -1,4 +1,4 @@
-"""`steno acp`: serves the agent to editors over the Agent Client Protocol."""
+"""`steno acp`: runs the agent in editors over the Agent Client Protocol."""
 
 import os
 import sys
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 
 
 _HELP: Final = """\
-Let an editor drive the agent: the Agent Client Protocol on the standard input and output.
+Run the agent in an editor, over the Agent Client Protocol on standard input and output.
 
-The editor starts it, and shows what it says, does and asks. It is the engine of `steno chat`:
-the same tools, rules, commands and settings, and sessions that Claude Code resumes. It needs
-ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN, in the environment that the editor gives it.
+The editor starts this command and shows messages, tool calls and approval requests. Tools,
+permission rules, slash commands and settings are those of `steno chat`, and Claude Code can resume
+the sessions. ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN must be set in the editor's environment.
 
 \b
-  steno acp --editor           what to put into an editor's settings
-  steno acp --model sonnet     as the editor starts it, with another model
+Examples:
+  steno acp --editor          Print the settings for an editor
+  steno acp --model sonnet    Serve an editor, with another model
 
-The standard output carries the protocol and nothing else; anything to tell goes to the
-standard error.
+Standard output carries only the protocol; messages go to standard error.
 """
 
 
-@click.command("acp", help=_HELP, short_help="Let an editor drive the agent, over ACP.")
-@click.option("--editor", is_flag=True, help="Say what to put into an editor's settings.")
+@click.command("acp", help=_HELP, short_help="Run the agent in an editor over ACP.")
+@click.option("--editor", is_flag=True, help="Print the settings for an editor")
 @MODEL_OPTION
 @click.option(
     "--permission-mode",
     "mode",
     type=click.Choice(PERMISSION_MODES),
     default=None,
-    help="The mode that sessions begin in.",
+    help="Initial permission mode of sessions",
 )
 @ALLOWED_TOOLS
 @DISALLOWED_TOOLS
@@ -64,22 +64,22 @@ standard error.
     "--sandbox/--no-sandbox",
     "sandbox",
     default=None,
-    help="Confine commands to the folder, or not, whatever the settings say.",
+    help="Run commands in the sandbox or not, overriding the settings",
 )
 @MAX_TURNS_OPTION
 @add_options(JSON, COLOR)
 def command(*, editor: bool, as_json: bool, color: ColourMode, **values: Any) -> None:
-    """Serve an editor until it goes, or tell how to add it to one."""
+    """Serve an editor until it disconnects, or print the editor settings."""
     if editor:
         _print_editor_setup(color, as_json=as_json)
         return
     if as_json:
-        raise click.UsageError("--json goes with --editor")
+        raise click.UsageError("--json requires --editor")
     require("agent", "`steno acp`")
     if sys.stdin is None or sys.stdin.isatty():
         raise BadRequest(
-            "an editor starts this, with pipes to talk through",
-            hint="`steno acp --editor` says how to add it to one; `steno chat` is for terminals",
+            "`steno acp` must be started by an editor, over pipes",
+            hint="Run `steno acp --editor` for the editor settings, or `steno chat` in a terminal.",
         )
     import asyncio
 
@@ -106,7 +106,7 @@ def _acp_settings(chat_options: "ChatOptions") -> "ServerConfig":
     try:
         endpoint = Endpoint.from_environment(os.environ)
     except MissingKey as error:
-        # It is told when a session is asked for, where an editor can show it.
+        # Reported when the editor opens a session, where it can show the error.
         endpoint = error
     scrub_environment(variables_with_keys(os.environ))
     engine_options = msgspec.structs.replace(agent_options(chat_options), entrypoint="acp")
@@ -135,7 +135,7 @@ def _open_model(
 
 
 def _print_editor_setup(color: ColourMode, *, as_json: bool) -> None:
-    """Say how an editor starts this."""
+    """Print the settings that make an editor start `steno acp`."""
     import json
 
     script_path = os.path.abspath(sys.argv[0])
@@ -147,15 +147,15 @@ def _print_editor_setup(color: ColourMode, *, as_json: bool) -> None:
     screen = Screen(color)
     screen.print_lines(
         [
-            ["Zed, in its settings.json, under ", ("agent_servers", "bold"), ":"],
+            ["Zed: add to settings.json under ", ("agent_servers", "bold"), ":"],
             [],
             [f'  "steno": {{"type": "custom", "command": {json.dumps(program)},'],
             [f'            "args": {json.dumps(arguments)}, "env": {{}}}}'],
             [],
-            ["Any other editor that speaks ACP: have it start"],
+            ["Other editors with ACP support: set the agent command to"],
             [],
             ["  ", " ".join([program, *arguments])],
             [],
-            [("It needs ANTHROPIC_API_KEY, from your environment or under env.", "dim")],
+            [("Set ANTHROPIC_API_KEY in your environment or under env.", "dim")],
         ]
     )

@@ -26,11 +26,11 @@ _MAX_AUTHOR_WIDTH: Final = 16
 _MAX_LABEL_WIDTH: Final = 34
 _LABEL_GAP: Final = 2
 _UNLIMITED_WIDTH: Final = 1 << 30
-_UNATTRIBUTED_LABELS: Final = {"outside": "changed outside", "before": "there before", "unknown": "no session"}
+_UNATTRIBUTED_LABELS: Final = {"outside": "external change", "before": "pre-existing", "unknown": "no session"}
 _UNATTRIBUTED_MEANINGS: Final = {
-    "outside": "found changed between two touches of sessions",
-    "before": "there when a session first saw the file",
-    "unknown": "written by no session that is known",
+    "outside": "changed outside of recorded sessions",
+    "before": "present before the first recorded session",
+    "unknown": "not written by any indexed session",
 }
 _ORIGIN_STYLES: Final = {"session": "cyan", "commit": "yellow"}
 
@@ -38,9 +38,9 @@ _ORIGIN_STYLES: Final = {"session": "cyan", "commit": "yellow"}
 def blame_lines(
     result: FileBlame, columns: int, now: float, *, summary: bool = False, untruncated: bool = False
 ) -> Iterator[StyledLine]:
-    """Yield every line with who wrote it, then what each of them is about.
+    """Yield each line of a file with its origin, then a legend of the origins.
 
-    `summary` leaves the lines out, `untruncated` cuts none of them.
+    `summary` omits the lines, `untruncated` does not cut long ones.
     """
     if not result.lines:
         yield ["The file is empty."]
@@ -97,7 +97,7 @@ def _origin_timestamp(origin: LineOrigin) -> float | None:
 
 
 def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[StyledLine]:
-    """Yield who wrote how much, the most first, and what they were asked."""
+    """Yield the origins by number of lines, most first, with their prompts."""
     origins_by_label: dict[str, list[LineOrigin]] = {}
     for origin in result.origins:
         origins_by_label.setdefault(_origin_label(origin), []).append(origin)
@@ -118,7 +118,7 @@ def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[Style
         if origin.kind == "session" and origin.version is not None:
             yield ["    ", one_line(origin.version.prompt, columns - 4) or ("(no prompt)", "dim")]
         elif origin.suspect is not None:
-            command_text = f"this ran before: {origin.suspect.command}"
+            command_text = f"possibly changed by: {origin.suspect.command}"
             yield ["    ", one_line(command_text, columns - 4)]
         commits = {each.commit.hash[:SHORT_ID_LENGTH]: each.commit for each in origins if each.commit}
         if origin.kind == "session" and commits:
@@ -136,25 +136,25 @@ def _origin_title(origin: LineOrigin, *, git: bool) -> str:
         return one_line(origin.version.title, 120)
     if origin.commit is not None:
         return one_line(origin.commit.summary, 120)
-    return _UNATTRIBUTED_MEANINGS[origin.kind] + (", and not committed" if git else "")
+    return _UNATTRIBUTED_MEANINGS[origin.kind] + (", not committed" if git else "")
 
 
 def _blame_notes(result: FileBlame) -> Iterator[StyledLine]:
     other_paths = [name for name in result.names if name != result.path]
     if other_paths:
-        yield [(f"also known as {', '.join(one_line(name) for name in other_paths)}", "dim")]
+        yield [(f"other paths: {', '.join(one_line(name) for name in other_paths)}", "dim")]
     if not result.names:
-        yield [("no session that is known touched this file", "dim")]
+        yield [("no indexed session accessed this file", "dim")]
     if result.doubts:
-        count_text = humanize.count(result.doubts, "touch", "touches")
-        yield [(f"{count_text} may have changed it in a way that nobody recorded", "dim")]
+        count_text = humanize.count(result.doubts, "tool call")
+        yield [(f"{count_text} may have changed the file without recording the change", "dim")]
 
 
 # For programs
 
 
 def blame_json(result: FileBlame) -> dict[str, Any]:
-    """Return the blame of a file: its lines, and where they come from by number."""
+    """Return the blame of a file as JSON; lines refer to origins by index."""
     return {
         "path": result.path,
         "total": result.total,
@@ -206,24 +206,24 @@ def _commit_json(commit: Commit) -> dict[str, Any]:
 _LINE_RANGE: Final = re.compile(r"(.+?):(\d{1,9})(?:-(\d{0,9}))?", re.DOTALL)
 _LAST_LINE: Final = 10**9
 _HELP: Final = """\
-Say which session, turn and prompt wrote each line of a file as it is now.
+Show which session, turn and prompt wrote each line of a file.
 
-Lines are followed from the versions that agents read and wrote (see `steno files`) to the file on
-the disk. Inside a git repository, a file that was renamed is followed to its earlier names, other
-work trees count, and lines that no session wrote say who committed them. Nothing the repository's
-own settings name is run.
+Lines are traced from the versions that agents read and wrote (see `steno files`) to the file on
+disk. In a git repository, renames and other worktrees are followed, and lines that no session
+wrote show their commit. Commands in the repository's configuration are never run.
 
-FILE:10 and FILE:10-20 ask about some lines only.
+FILE:10 and FILE:10-20 select lines.
 
 \b
-  steno blame src/login.py          every line
-  steno blame src/login.py:40-60    these lines, and the prompts behind them
-  steno blame old.py --as /srv/app/login.py    what sessions called it
+Examples:
+  steno blame src/login.py                     Show the origin of every line
+  steno blame src/login.py:40-60               Show the origin of these lines
+  steno blame old.py --as /srv/app/login.py    Use the path that sessions recorded
 """
 
 
 class _BlameOptions(msgspec.Struct):
-    """What was asked for."""
+    """Options of one call."""
 
     names: tuple[str, ...] = ()
     no_git: bool = False
@@ -235,23 +235,19 @@ class _BlameOptions(msgspec.Struct):
     demo: bool = False
 
 
-@click.command("blame", help=_HELP, short_help="Say which prompt wrote each line of a file.")
+@click.command("blame", help=_HELP, short_help="Show which prompt wrote each line of a file.")
 @click.argument("file", metavar="FILE[:LINES]", type=click.Path())
 @click.option(
-    "--as",
-    "names",
-    multiple=True,
-    metavar="PATH",
-    help="A path under which sessions know the file too. May be repeated.",
+    "--as", "names", multiple=True, metavar="PATH", help="Another path that sessions recorded for the file; repeatable"
 )
-@click.option("--no-git", is_flag=True, help="Ask no repository.")
-@click.option("--summary", is_flag=True, help="Only who wrote how much.")
+@click.option("--no-git", is_flag=True, help="Do not read the git repository")
+@click.option("--summary", is_flag=True, help="Show only the number of lines per origin")
 @add_options(NO_SYNC, ROOT_OPTIONS, JSON)
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(file: str, color: ColourMode, width: int | None, **values: Any) -> None:
-    """Say who wrote each line of a file."""
+    """Show the origin of each line of a file."""
     from steno.cli.output.screen import print_paged
     from steno.report.blame import blame
     from steno.store.session_lookup import open_session
@@ -263,7 +259,7 @@ def command(file: str, color: ColourMode, width: int | None, **values: Any) -> N
         command_options.root,
         demo=command_options.demo,
         no_sync=command_options.no_sync,
-        while_syncing="what it has not finished is not known yet",
+        while_syncing="results may be incomplete",
     ) as index:
         result = blame(
             index.connection,
@@ -274,7 +270,7 @@ def command(file: str, color: ColourMode, width: int | None, **values: Any) -> N
             git=not command_options.no_git,
         )
     if result.trouble:
-        print_error(result.trouble, "--no-git asks none")
+        print_error(result.trouble, "Use --no-git to skip the repository.")
     if command_options.as_json:
         write_json(blame_json(result))
         return
@@ -288,12 +284,12 @@ def command(file: str, color: ColourMode, width: int | None, **values: Any) -> N
 
 
 def _parse_file_argument(text: str) -> tuple[str, tuple[int, int] | None]:
-    """Return the file and the first and last line; a file that is called so is that file."""
+    """Return the file and its line range; an existing file name with a colon is not a range."""
     match = None if os.path.lexists(text) else _LINE_RANGE.fullmatch(text)
     if match is None:
         return text, None
     first = int(match[2])
     last = first if match[3] is None else int(match[3]) if match[3] else _LAST_LINE
     if not 1 <= first <= last:
-        raise click.UsageError(f"no lines go from {first} to {last}")
+        raise click.UsageError(f"invalid line range: {first}-{last}")
     return match[1], (first, last)

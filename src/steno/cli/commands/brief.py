@@ -1,4 +1,4 @@
-"""`steno brief`: summarizes sessions: requests, results, decisions and open items."""
+"""`steno brief`: summarizes sessions: work, decisions and open items."""
 
 import json
 import os
@@ -56,18 +56,18 @@ _MIN_TEXT_WIDTH: Final = 8
 
 
 def turn_notes(turn: "BriefTurn") -> Iterator[str]:
-    """Yield one line each for compactions and for files that only backups show as changed."""
+    """Yield a line for each compaction, and one for files known to have changed only from backups."""
     yield from map(_compaction_text, turn.compactions)
     if turn.work.snapshot_files:
         paths = ", ".join(turn.work.snapshot_files)
-        yield one_line(f"changed, known from backups alone: {paths}")
+        yield one_line(f"changed (from backups only): {paths}")
 
 
 def full_turn_lines(turn: "BriefTurn", head: str, columns: int) -> Iterator[StyledLine]:
-    """Yield a turn with all of its texts, calls, sub-agents, backups and queue."""
+    """Yield a turn with all texts, tool calls, sub-agents, backups and queued prompts."""
     indent = " " * len(head)
     yield from _compactions_before(turn, indent, columns)
-    prompt = turn.text or f"({turn.origin or 'nobody asked'})"
+    prompt = turn.text or f"({turn.origin or 'no prompt'})"
     for index, line in enumerate(_wrapped_lines(prompt, columns - len(head) - 2)):
         yield [(indent if index else head, "bold"), ("│ ", "blue"), line]
     for prompt_text in turn.meanwhile:
@@ -99,7 +99,7 @@ def _compactions_before(turn: "BriefTurn", indent: str, columns: int) -> Iterato
 def _texts_and_calls(
     texts: "Iterable[AssistantText]", calls: "Iterable[ToolCall]", indent: str, columns: int
 ) -> Iterator[StyledLine]:
-    """Yield texts and calls in the order of the conversation."""
+    """Yield texts and tool calls in the order of the conversation."""
     calls_by_order = {item.order: item for item in calls}
     texts_by_order = {each.order: each for each in texts}
     for order in sorted({*calls_by_order, *texts_by_order}):
@@ -121,7 +121,7 @@ def _call_lines(call: "ToolCall", indent: str, columns: int) -> Iterator[StyledL
 
 
 def _heading_with_details(indent: str, mark: tuple[str, str], name: str, details: str, columns: int) -> StyledLine:
-    """Return a line with a mark and a name, and what is said of it as far as there is room."""
+    """Return a line with a mark, a name, and the details that fit the width."""
     line_width = columns - len(indent) - 2
     visible_name = one_line(name, line_width)
     details_width = line_width - display_width(visible_name) - 2
@@ -155,13 +155,13 @@ def _compaction_text(compaction: "ContextCompaction") -> str:
         f"{humanize.tokens(compaction.tokens_saved)} saved" if compaction.tokens_saved is not None else "",
         humanize.count(compaction.results_removed, "tool result") + " removed" if compaction.results_removed else "",
     ]
-    label = "compacted" if compaction.kind == "full" else "old results removed from the context"
+    label = "compacted" if compaction.kind == "full" else "old tool results removed from context"
     return "  ".join([label, *(fact for fact in facts if fact)])
 
 
 def _backup_text(backup: "FileBackup") -> str:
     version = f" version {backup.version}" if backup.version is not None else ""
-    by = "" if backup.by_call or backup.change == "earlier" else ", no call changed it"
+    by = "" if backup.by_call or backup.change == "earlier" else ", not changed by a tool call"
     return f"backup of {backup.path}{version} ({backup.change.replace('_', ' ')}{by})"
 
 
@@ -175,7 +175,7 @@ def _text_lines(text: str, indent: str, columns: int, style: str = "") -> Iterat
 
 
 def _wrapped_lines(text: str, columns: int) -> Iterator[str]:
-    """Yield the lines of a text, with nothing in them that acts on the terminal."""
+    """Yield the wrapped lines of a text, without terminal control characters."""
     for line in clean(strip_colours(text.strip("\n")), newlines=True).split("\n"):
         yield from wrap(line, max(_MIN_TEXT_WIDTH, columns)) or [""]
 
@@ -196,7 +196,7 @@ _DECISION_LABELS: Final = {"plan": "plan", "answer": "answered", "refused": "ref
 def brief_lines(
     briefs: "Sequence[Brief]", omitted: int, columns: int, now: float, *, full: bool = False
 ) -> Iterator[StyledLine]:
-    """Yield the briefs, one behind the other; `full` with every text and call."""
+    """Yield the lines of briefs, one after another; `full` includes every text and tool call."""
     for index, brief in enumerate(briefs):
         if index:
             yield []
@@ -205,11 +205,11 @@ def brief_lines(
         yield from _BriefRenderer(brief, columns, now, full=full).all_lines()
     if omitted:
         yield []
-        yield [(f"{humanize.count(omitted, 'more session')}; --last N tells so many", "dim")]
+        yield [(f"{humanize.count(omitted, 'more session')}; use --last N to include more", "dim")]
 
 
 class _BriefRenderer:
-    """One brief, for a screen so wide."""
+    """Renders one brief for a screen width."""
 
     def __init__(self, brief: "Brief", columns: int, now: float, *, full: bool) -> None:
         self._brief = brief
@@ -218,14 +218,14 @@ class _BriefRenderer:
         self._show_all = full
 
     def all_lines(self) -> Iterator[StyledLine]:
-        """Yield everything: what is open first, the turns last."""
+        """Yield all sections: open items first, turns last."""
         yield from self._header_lines()
         work = self._brief.work
         sections = (
-            ("Left open", self._open_item_lines(self._brief.open)),
-            ("Done", self._work_lines(work)),
-            ("Decided", self._decision_lines(work.decisions)),
-            ("Went wrong", self._failure_lines(work)),
+            ("Open items", self._open_item_lines(self._brief.open)),
+            ("Work", self._work_lines(work)),
+            ("Decisions", self._decision_lines(work.decisions)),
+            ("Failures", self._failure_lines(work)),
             ("Turns", self._turns_lines()),
         )
         for name, lines in sections:
@@ -247,13 +247,13 @@ class _BriefRenderer:
             humanize.count(turn_count, "turn") + (f" of {turn_count + brief.elsewhere:,}" if brief.elsewhere else ""),
             humanize.duration(brief.seconds) if brief.seconds else "",
             brief.standing,
-            humanize.count(brief.gaps, "damaged stretch", "damaged stretches") if brief.gaps else "",
+            humanize.count(brief.gaps, "damaged range") if brief.gaps else "",
         )
         name = one_line(brief.id[:SHORT_ID_LENGTH])
         yield [(name, "bold"), (f"  {truncate(_join_parts(*parts), self._width - display_width(name) - 2)}", "dim")]
 
     def _item_line(self, mark: tuple[str, str], label: str, *details: str) -> StyledLine:
-        """Return a line: a mark, some words, and what stands behind them as long as there is room."""
+        """Return a line: a mark, a label, and the details that fit the width."""
         details_text = _join_parts(*details)
         available = self._width - _ROW_INDENT - 2
         suffix = truncate(details_text, available * 2 // 3)
@@ -263,20 +263,20 @@ class _BriefRenderer:
             styled.append((f"  {truncate(suffix, available - display_width(shortened) - 2)}", "dim"))
         return styled
 
-    # What is open
+    # Open items
 
     def _open_item_lines(self, open_items: "Sequence[OpenItem]") -> Iterator[StyledLine]:
         for kind, group in groupby(open_items, key=lambda each: each.kind):
             items = list(group)
             if kind == "uncommitted":
-                text = f"{humanize.count(len(items), 'file')} changed, in no commit of the session"
+                text = f"{humanize.count(len(items), 'file')} changed, not committed in the session"
                 yield self._item_line(("±", "yellow"), text)
                 yield from self._path_lines([item.text for item in items])
                 continue
             for each in items:
                 state = "begun" if each.about == "in_progress" else ""
                 details = state if kind == "todo" else each.about
-                text = f"cut off: {each.text}" if kind == "interrupted" else each.text
+                text = f"interrupted: {each.text}" if kind == "interrupted" else each.text
                 yield self._item_line(_ITEM_MARKS.get(kind, ("✗", "red")), text, details)
 
     def _path_lines(self, paths: Sequence[str]) -> Iterator[StyledLine]:
@@ -286,7 +286,7 @@ class _BriefRenderer:
         if len(paths) > _MAX_ROWS:
             yield [(f"      … and {len(paths) - _MAX_ROWS:,} more", "dim")]
 
-    # What was done
+    # Work
 
     def _work_lines(self, work: "WorkSummary") -> Iterator[StyledLine]:
         success_mark = ("✓", "green")
@@ -299,7 +299,7 @@ class _BriefRenderer:
         yield from self._file_lines(work)
         if work.snapshot_files:
             number = len(work.snapshot_files)
-            text = f"{humanize.count(number, 'file')} changed, known from the client's backups alone"
+            text = f"{humanize.count(number, 'file')} changed (from Claude Code backups only)"
             yield self._item_line(("±", "cyan"), text)
             yield from self._path_lines(list(work.snapshot_files))
         for test in work.tests[-_MAX_ROWS:]:
@@ -314,7 +314,7 @@ class _BriefRenderer:
             yield self._item_line(mark, command_run.command, "" if command_run.state == "ok" else command_run.outcome)
         if len(work.commands) > _MAX_ROWS:
             omitted = humanize.count(len(work.commands) - _MAX_ROWS, "command")
-            yield [(f"    and {omitted} before", "dim")]
+            yield [(f"    … and {omitted} earlier", "dim")]
         if work.tools:
             yield [("    " + truncate(_join_parts(*_tool_counts(work)), self._width - 4), "dim")]
 
@@ -335,7 +335,7 @@ class _BriefRenderer:
         if len(work.files) > _MAX_ROWS:
             yield [(f"      … and {len(work.files) - _MAX_ROWS:,} more", "dim")]
 
-    # What was decided, and what went wrong
+    # Decisions and failures
 
     def _decision_lines(self, decisions: "Sequence[Decision]") -> Iterator[StyledLine]:
         for decision in decisions:
@@ -353,7 +353,7 @@ class _BriefRenderer:
             if failure.said:
                 yield [("      " + one_line(failure.said, self._width - 6), "dim")]
 
-    # Turn by turn
+    # Turns
 
     def _turns_lines(self) -> Iterator[StyledLine]:
         for turn in self._brief.turns:
@@ -366,7 +366,7 @@ class _BriefRenderer:
     def _turn_lines(self, turn: "BriefTurn") -> Iterator[StyledLine]:
         head = f"{turn.number:>3}  {humanize.time_of_day(turn.started):5}  "
         available = self._width - len(head) - 2
-        prompt = turn.text or f"({turn.origin or 'nobody asked'})"
+        prompt = turn.text or f"({turn.origin or 'no prompt'})"
         if self._show_all:
             yield from full_turn_lines(turn, head, self._width)
             return
@@ -389,7 +389,6 @@ def _changed_line_counts(added: int, removed: int) -> list[tuple[str, str]]:
 
 
 def _join_parts(*parts: str) -> str:
-    """Return some words side by side, each on one line."""
     return "  ".join(one_line(part) for part in parts if part)
 
 
@@ -407,39 +406,40 @@ def _test_result(test: "TestRun") -> tuple[str, str]:
 
 def _resolution(trouble: "Failure") -> str:
     if not trouble.solved:
-        return "not seen to work since"
+        return "not resolved"
     after = ", ".join(trouble.after)
-    return f"worked after changes to {after}" if after else "worked later"
+    return f"resolved after changes to {after}" if after else "resolved later"
 
 
 _DEFAULT_SESSIONS: Final = 10
-"""How many sessions are told where nobody says how many."""
+"""Sessions in a brief by --project, --since or --until, without --last."""
 _HELP: Final = """\
-Tell sessions in brief: what was asked, what was done, what was decided, what is left open.
+Summarize sessions: work, decisions and open items.
 
-SESSION is named as everywhere; without one it is the newest. No model is asked: files with their
-lines, commands, tests, commits, pull requests, sub-agents, failures and how they ended come from
-the records. With --since or --until only the turns of that time are told.
+Without SESSION, the newest session is summarized. No model is called: changed files, commands,
+tests, commits, pull requests, sub-agents and failures are read from the records. With --since or
+--until, only the turns in that range are included.
 
 \b
-  steno brief                                   the newest session
-  steno brief 7c1f --format markdown            to paste somewhere
-  steno brief --project . --budget 2000         for a new conversation, at most 2,000 tokens
-  steno brief --since yesterday                 what was done since then
-  steno brief --last 3 --json                   for programs
-  steno brief 7c1f --full                       every text, call and sub-agent
+Examples:
+  steno brief                              Summarize the newest session
+  steno brief 7c1f --format markdown       Print Markdown, to paste elsewhere
+  steno brief --project . --budget 2000    Use at most 2,000 tokens, for a new conversation
+  steno brief --since yesterday            Summarize the work since yesterday
+  steno brief --last 3 --json              Print the 3 newest sessions as JSON
+  steno brief 7c1f --full                  Include every text, tool call and sub-agent
 
-Every turn has all texts of the model, every call with its parameters and outcome, sub-agents,
-files that the client backed up, compactions and the queue: in Markdown and JSON always, on the
-terminal with --full. --full also leaves long parameters whole. A budget keeps what is worth most.
+Markdown and JSON contain, for every turn, all texts, tool calls with parameters and results,
+sub-agents, file backups, compactions and queued prompts; the terminal shows them with --full.
+--full also keeps long parameters whole. --budget keeps the most important parts.
 
-In Markdown and JSON, what looks like a secret is masked, and whatever sessions say is marked as
-quoted material, in fences that it cannot close.
+In Markdown and JSON, probable secrets are masked, and text from sessions is marked as quoted, in
+fences that it cannot close.
 """
 
 
 class _BriefOptions(msgspec.Struct):
-    """What was asked for, beside the sessions."""
+    """Options of one call, except the session names."""
 
     last: int | None = None
     project: str | None = None
@@ -455,45 +455,42 @@ class _BriefOptions(msgspec.Struct):
 
     @property
     def needs_index(self) -> bool:
-        """Whether the index says which sessions are meant."""
+        """Whether the index selects the sessions."""
         return bool(self.project or self.since or self.until)
 
 
-@click.command("brief", help=_HELP, short_help="Tell sessions in brief, for people and agents.")
+@click.command("brief", help=_HELP, short_help="Summarize sessions: work, decisions and open items.")
 @SESSIONS
-@click.option("--last", metavar="N", type=click.IntRange(0), help="The newest N; 0 = all.")
-@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
-@click.option("--since", metavar="WHEN", help="Only turns since: 2026-11-07, 7d, 3h, yesterday, …")
-@click.option("--until", metavar="WHEN", help="Only turns until then, that day included.")
+@click.option("--last", metavar="N", type=click.IntRange(0), help="Summarize the newest N sessions; 0 = all")
+@click.option("--project", metavar="P", help="Filter by project path; `.` is the current directory")
+@click.option("--since", metavar="WHEN", help="Only turns since WHEN: 2026-11-07, 7d, 3h, yesterday")
+@click.option("--until", metavar="WHEN", help="Only turns until WHEN, that day included")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "json"]),
-    help="How to write it.  [default: text; with --budget markdown]",
+    help="Output format  [default: text; with --budget markdown]",
 )
 @click.option(
-    "--budget",
-    metavar="TOKENS",
-    type=click.IntRange(1),
-    help="At most so many tokens: what is worth most, and what is left out.",
+    "--budget", metavar="TOKENS", type=click.IntRange(1), help="Maximum size in tokens; keeps the most important parts"
 )
-@click.option("--full", is_flag=True, help="All texts and calls, with whole parameters.")
-@click.option("--no-redact", is_flag=True, help="Do not mask what looks like a secret.")
+@click.option("--full", is_flag=True, help="Include all texts and tool calls, with whole parameters")
+@click.option("--no-redact", is_flag=True, help="Do not mask probable secrets")
 @NO_SYNC
 @add_options(ROOT_OPTIONS, JSON)
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(
     names: tuple[str, ...], root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
-    """Choose the sessions, and tell them."""
+    """Select and summarize sessions."""
     command_options = _BriefOptions(**values)
     output_format = _output_format(command_options)
     if command_options.full and command_options.budget is not None:
-        raise click.UsageError("--full and --budget exclude each other")
+        raise click.UsageError("--full cannot be combined with --budget")
     if names and (command_options.needs_index or command_options.last is not None):
-        raise click.UsageError("SESSION goes with none of --last, --project, --since, --until")
+        raise click.UsageError("SESSION cannot be combined with --last, --project, --since or --until")
     from steno.report.brief.brief_builder import build_briefs
 
     query = _usage_query(command_options) if command_options.needs_index else None
@@ -508,7 +505,7 @@ def command(
     if unread:
         print_error(f"{len(unread):,} sessions could not be read, such as {unread[0]}")
     if not briefs and output_format != "json":
-        raise NotFound("no session has a turn like that", hint="`steno ls` lists the sessions")
+        raise NotFound("no turns match these filters", hint="Run `steno ls` to list sessions.")
     _print_briefs(briefs, omitted + len(unread), output_format, command_options, Screen(color, width))
     if not briefs:
         raise click.exceptions.Exit(1)
@@ -516,10 +513,10 @@ def command(
 
 def _output_format(options: _BriefOptions) -> str:
     if options.as_json and options.form not in (None, "json"):
-        raise click.UsageError(f"--json and --format {options.form} exclude each other")
+        raise click.UsageError(f"--json cannot be combined with --format {options.form}")
     output_format = "json" if options.as_json else options.form
     if output_format == "text" and options.budget is not None:
-        raise click.UsageError("--budget is for --format markdown and --json")
+        raise click.UsageError("--budget requires --format markdown or --json")
     return output_format or ("text" if options.budget is None else "markdown")
 
 
@@ -540,7 +537,7 @@ def _usage_query(options: _BriefOptions) -> "UsageQuery":
 def _selected_sessions(
     names: tuple[str, ...], options: _BriefOptions, query: "UsageQuery | None", root: tuple[str, ...], *, demo: bool
 ) -> "tuple[list[SessionFile], int]":
-    """Return the sessions that are meant, and how many more fit."""
+    """Return the selected sessions, and how many more match."""
     from steno.report.brief.brief_builder import max_sessions_for, select_sessions, session_file_of
     from steno.store.session_lookup import find
 
@@ -569,7 +566,7 @@ def _newest_sessions(folders: tuple[str, ...] | None, max_sessions: int) -> "lis
     )
     sessions = [session_file_of(each) for each in islice(files_with_prompts, max_sessions or None)]
     if not sessions:
-        raise NotFound("there is no session", hint="`steno demo` makes some to look at")
+        raise NotFound("no sessions found", hint="Run `steno demo` to write demo sessions.")
     return sessions
 
 

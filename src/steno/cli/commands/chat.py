@@ -1,7 +1,7 @@
-"""`steno chat`: runs an agent in the current folder, in a console or headless (`-p`).
+"""`steno chat`: runs an agent in the current directory, in a console or headless (`-p`).
 
 Also validates the options, reads piped input and selects the session: new, resumed, forked or
-rewound. A broken file in a folder is skipped with a warning; a file that an option names must be
+rewound. A damaged configuration file is skipped with a warning; a file that an option names must be
 readable.
 """
 
@@ -49,13 +49,13 @@ _NEWLINE: Final = b"\n"
 
 
 async def read_lines(file: int) -> AsyncIterator[str]:
-    """Yield the lines of an open file, each when it is whole; the last one may have no end.
+    """Yield the complete lines of an open file; the last one may lack a line end.
 
-    No thread waits for them: one that reads cannot be stopped, and would outlast an interrupt.
+    Pipes are read without a thread: a reading thread cannot be stopped and would outlast an interrupt.
     """
     buffer = bytearray()
     while chunk := await _read_chunk(file):
-        # Only what is new is looked at: a line may be as long as an image is large.
+        # Search only the new bytes: a line with an image can be very long.
         start = len(buffer)
         buffer += chunk
         while (end := buffer.find(_NEWLINE, start)) >= 0:
@@ -72,7 +72,7 @@ async def _read_chunk(file: int) -> bytes:
     try:
         loop.add_reader(file, ready.set)
     except (NotImplementedError, OSError):
-        # A file of the disk has nothing to wait for; where pipes cannot be watched, a thread reads.
+        # Regular files, and pipes on platforms that cannot watch them, are read in a thread.
         return await asyncio.to_thread(os.read, file, _CHUNK_SIZE)
     try:
         await ready.wait()
@@ -82,10 +82,10 @@ async def _read_chunk(file: int) -> bytes:
 
 
 def check_option_files(options: "AgentOptions") -> None:
-    """Let nothing start with less than was asked for.
+    """Check the files, directories and tools that options name.
 
     Raises:
-        BadRequest: a file or a folder is not there, is not JSON, or a tool is not known.
+        BadRequest: a file or directory is missing, a file is not JSON, or a tool is unknown.
     """
     _check_json_option("--settings", options.settings)
     for server_config in options.mcp_config:
@@ -94,14 +94,14 @@ def check_option_files(options: "AgentOptions") -> None:
         _check_json_text("--agents", options.agents)
     for folder in options.folders:
         if not os.path.isdir(os.path.join(options.cwd, os.path.expanduser(folder))):
-            raise BadRequest(f"{folder} is no folder", hint="see --add-dir")
+            raise BadRequest(f"not a directory: {folder}", hint="Check the value of --add-dir.")
     _check_tool_names(options.tools or ())
 
 
 def _check_json_option(option: str, value: str, *, required_key: str = "") -> None:
-    """Refuse what is neither a JSON object nor a file that holds one; nothing is fine.
+    """Check that a value is empty, a JSON object, or the path of a JSON file.
 
-    Where a `required_key` must be in it, that is an object too.
+    A `required_key` must hold an object.
     """
     if not value.strip():
         return
@@ -115,8 +115,8 @@ def _check_json_option(option: str, value: str, *, required_key: str = "") -> No
     notes: list[ConfigNote] = []
     text = read_text(Path(value), notes)
     if text is None:
-        reason = notes[0].message if notes else "is not there"
-        raise BadRequest(f"{value} {reason}", hint=f"see {option}")
+        reason = notes[0].message if notes else "does not exist"
+        raise BadRequest(f"{value} {reason}", hint=f"Check the value of {option}.")
     _check_json_text(option, text, value, required_key=required_key)
 
 
@@ -127,9 +127,9 @@ def _check_json_text(option: str, text: str, path: str = "", *, required_key: st
     notes: list[ConfigNote] = []
     data = parse_json(text, path or option, notes)
     if notes:
-        raise BadRequest(str(notes[0]), hint=f"see {option}")
+        raise BadRequest(str(notes[0]), hint=f"Check the value of {option}.")
     if required_key and as_object(data.get(required_key)) is None:
-        raise BadRequest(f"{path or option}: `{required_key}` is no object", hint=f"see {option}")
+        raise BadRequest(f"{path or option}: `{required_key}` is not an object", hint=f"Check the value of {option}.")
 
 
 def _check_tool_names(names: tuple[str, ...]) -> None:
@@ -140,57 +140,57 @@ def _check_tool_names(names: tuple[str, ...]) -> None:
 
     known_names = builtin_tool_names()
     for name in names:
-        # What servers will offer is not known yet.
+        # The tools of MCP servers are not known yet.
         if not name.startswith(MCP_PREFIX) and name not in known_names and rule_tool_name(name) not in known_names:
             listed_names = ", ".join(sorted(known_names))
-            raise BadRequest(f"there is no tool {name}", hint=f"there are {listed_names}")
+            raise BadRequest(f"unknown tool: {name}", hint=f"Available tools: {listed_names}.")
 
 
 def checked_cwd() -> str:
-    """Return the folder that an agent works in.
+    """Return the working directory of the agent.
 
     Raises:
-        Unreadable: it is not there any more.
-        BadRequest: its name cannot be written down.
+        Unreadable: it no longer exists.
+        BadRequest: its path is not valid UTF-8.
     """
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
-        raise Unreadable("this folder is not there any more", hint="go to another one") from None
+        raise Unreadable("the current directory no longer exists", hint="Change to another directory.") from None
     try:
         cwd.encode("utf-8")
     except UnicodeEncodeError:
-        # It stands on every record, and in what the model is told.
-        raise BadRequest("the name of this folder is not UTF-8", hint="give it another") from None
+        # The path is part of every record and of the system prompt.
+        raise BadRequest("the path of the current directory is not valid UTF-8", hint="Rename the directory.") from None
     return cwd
 
 
 def finite_seconds(seconds: float | None) -> float | None:
-    """Return a number of seconds.
+    """Check a time limit in seconds.
 
     Raises:
-        BadRequest: it is no number.
+        BadRequest: it is not finite.
     """
     if seconds is not None and not math.isfinite(seconds):
-        raise BadRequest("the time is no number of seconds", hint="such as --max-time 90")
+        raise BadRequest("--max-time must be a finite number", hint="Example: `--max-time 90`.")
     return seconds
 
 
 def micro_dollars(dollars: float | None) -> int | None:
-    """Return what may be spent.
+    """Convert a budget in dollars to micro-dollars.
 
     Raises:
-        BadRequest: it is no number.
+        BadRequest: it is not finite.
     """
     if dollars is None:
         return None
     if not math.isfinite(dollars):
-        raise BadRequest("the budget is no number of dollars", hint="such as --max-budget-usd 1.50")
+        raise BadRequest("--max-budget-usd must be a finite number", hint="Example: `--max-budget-usd 1.50`.")
     return round(dollars * MICRO_DOLLARS_PER_DOLLAR)
 
 
 def split_rules(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return rules one by one: several may stand in one argument, apart by commas or spaces."""
+    """Split arguments into permission rules at commas and spaces outside of parentheses."""
     rules: list[str] = []
     for text in arguments:
         start = depth = 0
@@ -203,7 +203,7 @@ def split_rules(arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def select_session(chat_options: "ChatOptions", options: "AgentOptions") -> "WritableSession":
-    """Return the session to work in."""
+    """Return the session to write to: new, resumed, forked or rewound."""
     from steno.agent.writable_session import fork_session, new_session, rewind_session
     from steno.store.session_lookup import find
 
@@ -212,12 +212,12 @@ def select_session(chat_options: "ChatOptions", options: "AgentOptions") -> "Wri
     if not chat_options.resume and not chat_options.go_on:
         for name, value in (("--fork-session", chat_options.fork), ("--rewind", chat_options.rewind)):
             if value:
-                raise BadRequest(f"{name} needs a session", hint="add --continue or --resume")
+                raise BadRequest(f"{name} requires a session", hint="Add --continue or --resume.")
         return new_session(options.config, options.cwd, session_id=chat_options.session_id)
     if chat_options.fork and chat_options.rewind:
-        raise BadRequest("a fork is not taken back in one go", hint="fork first, then --rewind")
+        raise BadRequest("--fork-session cannot be combined with --rewind", hint="Fork first, then rewind the fork.")
     if chat_options.session_id and not chat_options.fork:
-        raise BadRequest("a session that goes on keeps its id", hint="add --fork-session")
+        raise BadRequest("--session-id cannot be combined with --continue or --resume", hint="Add --fork-session.")
     path = (
         find(chat_options.resume, cwd=options.cwd, archived=False).path
         if chat_options.resume
@@ -234,14 +234,14 @@ def select_session(chat_options: "ChatOptions", options: "AgentOptions") -> "Wri
 
 
 def _resume_session(path: str, options: "AgentOptions") -> "WritableSession":
-    """Return a session that goes on, in a converted copy where no client reads its file."""
+    """Resume a session; one that Claude Code cannot read is resumed as a converted copy."""
     from steno.agent.writable_session import fork_session, resume_session
 
     try:
         session = resume_session(path, options.cwd)
     except InDialect as error:
         session = fork_session(options.config, path, options.cwd)
-        print_error(str(error), f"it is left as it is; a converted copy goes on: {session.id}")
+        print_error(str(error), f"The file is unchanged. Continuing in a converted copy: {session.id}.")
     return session
 
 
@@ -255,10 +255,10 @@ def _warn_if_summary_unsent(path: str) -> None:
 
 
 def _check_new_id(session_id: str, config: str) -> None:
-    """Let only ids become names of files that clients find again, and no two sessions share one.
+    """Check that a new session ID is a UUID that no session uses.
 
     Raises:
-        BadRequest: it is no UUID, or there is a session of that id.
+        BadRequest: it is not a lower-case UUID, or a session has it.
     """
     import uuid
 
@@ -267,15 +267,15 @@ def _check_new_id(session_id: str, config: str) -> None:
     except ValueError:
         is_uuid = False
     if not is_uuid:
-        raise BadRequest(f"{session_id!r} is no id for a session", hint="a UUID in small letters, with dashes")
+        raise BadRequest(f"invalid session ID {session_id!r}", hint="Use a UUID in lower case, with dashes.")
     projects = os.path.join(config, "projects")
     folders = os.listdir(projects) if os.path.isdir(projects) else []
     if any(os.path.exists(os.path.join(projects, folder, f"{session_id}{JSONL_SUFFIX}")) for folder in folders):
-        raise BadRequest(f"there is a session {session_id} already", hint="--resume goes on with it")
+        raise BadRequest(f"session {session_id} already exists", hint="Use --resume to continue it.")
 
 
 def _newest_session_here(options: "AgentOptions") -> str:
-    """Return the newest session of this folder in which something was said."""
+    """Return the newest session of the current directory that has messages."""
     from steno.format.paths import slug_for_path
 
     folder = os.path.join(options.config, "projects", slug_for_path(os.path.realpath(options.cwd)))
@@ -287,12 +287,12 @@ def _newest_session_here(options: "AgentOptions") -> str:
     paths_newest_first = sorted(paths, key=os.path.getmtime, reverse=True)
     newest_path = next(filter(_has_messages, paths_newest_first), None)
     if newest_path is None:
-        raise NotFound("no session of this folder to go on with", hint="leave --continue out")
+        raise NotFound("no session to continue in this directory", hint="Omit --continue to start a new session.")
     return newest_path
 
 
 def _has_messages(path: str) -> bool:
-    """Whether somebody said something: of a prompt that a hook kept out only a note is left."""
+    """Return whether a session has messages; a prompt blocked by a hook leaves only a note."""
     import re
 
     message_type = re.compile(rb'"type"\s*:\s*"(user|assistant)"')
@@ -304,23 +304,24 @@ _THINKING_MODES: Final = ("enabled", "adaptive", "disabled")
 _EFFORT_LEVELS: Final = ("low", "medium", "high", "xhigh", "max")
 
 _HELP: Final = """\
-Let an agent work on the files of this folder.
+Run an agent in the current directory.
 
-It talks to the API that ANTHROPIC_BASE_URL names, with ANTHROPIC_API_KEY or
-ANTHROPIC_AUTH_TOKEN, and writes a session that Claude Code resumes. Flags and formats are those
-of Claude Code. In a terminal it opens a console, and asks before it does what no rule allows;
-with -p nobody is there to be asked: what is not allowed is not done.
+Uses the API at ANTHROPIC_BASE_URL with ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and writes
+sessions that Claude Code can resume. Options and formats are those of Claude Code. In a terminal,
+opens a console that asks for approval when no permission rule allows a tool call. With -p, such
+tool calls are denied.
 
 \b
-  steno chat                          the console
-  steno chat -c                       go on with the newest session of this folder
-  steno chat --demo                   try it: no key, no network, real tools
-  steno chat -p "What is in here?"    answer and leave
+Examples:
+  steno chat                          Open the console
+  steno chat -c                       Continue the newest session of this directory
+  steno chat --demo                   Try it without an API key or network
+  steno chat -p "What is in here?"    Print the answer and exit
 """
 
 
 class ChatOptions(msgspec.Struct):
-    """The options of one call."""
+    """Options of one call."""
 
     words: tuple[str, ...] = ()
     print_only: bool = False
@@ -360,79 +361,81 @@ class ChatOptions(msgspec.Struct):
     color: ColourMode = "auto"
 
 
-@click.command("chat", help=_HELP, short_help="Let an agent work on your files, in a console or with -p.")
+@click.command("chat", help=_HELP, short_help="Run an agent in the current directory.")
 @click.argument("words", metavar="[PROMPT]", nargs=-1)
-@click.option("-p", "--print", "print_only", is_flag=True, help="Answer and leave; no screen.")
+@click.option("-p", "--print", "print_only", is_flag=True, help="Print the answer and exit")
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
-    help="With -p: the answer, one JSON object, or a line of JSON per event.",
+    help="With -p: print the answer, one JSON object, or one JSON line per event",
 )
 @click.option(
     "--input-format",
     type=click.Choice(["text", "stream-json"]),
     default="text",
-    help="With -p: words, or a line of JSON per message.",
+    help="With -p: read text, or one JSON line per message",
 )
-@click.option("--include-partial-messages", "partial", is_flag=True, help="Events as text comes in.")
-@click.option("--verbose", is_flag=True, expose_value=False, help="Nothing: it is always so.")
-@click.option("--json-schema", metavar="SCHEMA", default="", help="The shape of the answer.")
-@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session here.")
-@click.option("-r", "--resume", metavar="SESSION", default="", help="Go on with a session.")
-@click.option("--fork-session", "fork", is_flag=True, help="With the two above: in a new session.")
-@click.option("--rewind", metavar="ID", default="", help="With the first two: from before a prompt.")
-@click.option("--rewind-files", metavar="ID", default="", help="Put the files back as they were at a prompt.")
-@click.option("--session-id", metavar="UUID", default="", help="The id of a new session.")
-@MODEL_OPTION
 @click.option(
-    "--permission-mode",
-    "mode",
-    type=click.Choice(PERMISSION_MODES),
-    default=None,
-    help="What is allowed without asking.",
+    "--include-partial-messages", "partial", is_flag=True, help="Include streaming events in stream-json output"
 )
-@click.option("--dangerously-skip-permissions", "skip_permissions", is_flag=True, help="Ask about nothing.")
+@click.option("--verbose", is_flag=True, expose_value=False, help="Accepted for compatibility; no effect")
+@click.option("--json-schema", metavar="SCHEMA", default="", help="JSON Schema of the answer")
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Continue the newest session of this directory")
+@click.option("-r", "--resume", metavar="SESSION", default="", help="Resume a session")
+@click.option("--fork-session", "fork", is_flag=True, help="With --continue or --resume: fork to a new session")
+@click.option("--rewind", metavar="ID", default="", help="With --continue or --resume: rewind to before a prompt")
+@click.option("--rewind-files", metavar="ID", default="", help="Restore files to their state at a prompt")
+@click.option("--session-id", metavar="UUID", default="", help="ID of the new session")
+@MODEL_OPTION
+@click.option("--permission-mode", "mode", type=click.Choice(PERMISSION_MODES), default=None, help="Permission mode")
+@click.option("--dangerously-skip-permissions", "skip_permissions", is_flag=True, help="Bypass permission checks")
 @ALLOWED_TOOLS
 @DISALLOWED_TOOLS
-@click.option("--tools", metavar="NAMES", default=None, help="The only tools there are.")
-@click.option("--add-dir", "folders", multiple=True, metavar="DIR", help="One more working folder.")
-@click.option("--system-prompt", "system", metavar="WORDS", default="", help="In place of ours.")
-@click.option("--append-system-prompt", "more_system", metavar="WORDS", default="", help="Behind ours.")
+@click.option("--tools", metavar="NAMES", default=None, help="Offer only these tools")
+@click.option("--add-dir", "folders", multiple=True, metavar="DIR", help="Additional working directory; repeatable")
+@click.option("--system-prompt", "system", metavar="WORDS", default="", help="Replace the system prompt")
+@click.option("--append-system-prompt", "more_system", metavar="WORDS", default="", help="Append to the system prompt")
 @SETTINGS_OPTION
-@click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Servers for this run.")
-@click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Only those.")
-@click.option("--agents", metavar="JSON", default="", help="Kinds of sub-agents for this run.")
+@click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Add MCP servers for this run; repeatable")
+@click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Use only the servers of --mcp-config")
+@click.option("--agents", metavar="JSON", default="", help="Sub-agent types for this run")
 @click.option(
     "--sandbox/--no-sandbox",
     "sandbox",
     default=None,
-    help="Confine commands to this folder, or not, whatever the settings say.",
+    help="Run commands in the sandbox or not, overriding the settings",
 )
-@click.option("--effort", type=click.Choice(_EFFORT_LEVELS), default=None, help="How hard the model tries.")
+@click.option("--effort", type=click.Choice(_EFFORT_LEVELS), default=None, help="Effort level of the model")
 @click.option(
     "--thinking",
     type=click.Choice(_THINKING_MODES),
     default=None,
-    help="Whether it thinks first: on a budget (MAX_THINKING_TOKENS), as it sees fit, or not.",
+    help="Thinking mode; `enabled` uses the budget MAX_THINKING_TOKENS",
 )
 @MAX_TURNS_OPTION
 @click.option(
-    "--max-budget-usd", "budget", type=click.FloatRange(0, min_open=True), default=None, help="Dollars at most."
+    "--max-budget-usd",
+    "budget",
+    type=click.FloatRange(0, min_open=True),
+    default=None,
+    help="Maximum cost in US dollars",
 )
 @click.option(
     "--max-time",
     "seconds",
     type=click.FloatRange(0, min_open=True),
     default=None,
-    help="Seconds at most, sub-agents included.",
+    help="Maximum duration in seconds, including sub-agents",
 )
-@click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
-@click.option("--screen-reader", "reader", is_flag=True, help="In the console: whole lines, nothing moves.")
-@click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
+@click.option("--demo", is_flag=True, help="Run a small task with real tools and a scripted model")
+@click.option(
+    "--screen-reader", "reader", is_flag=True, help="In the console: print whole lines, without cursor movement"
+)
+@click.option("--trust", is_flag=True, help="Trust this directory: apply its project settings")
 @add_options(JSON, COLOR)
 def command(**values: Any) -> None:
-    """Let an agent work on the files of this folder."""
+    """Run an agent in the current directory."""
     require("agent", "`steno chat`")
     for name in ("mode", "thinking", "effort"):
         values[name] = values[name] or ""
@@ -451,7 +454,7 @@ def _run_chat(chat_options: ChatOptions) -> int:
 
         return run_plain_demo(chat_options.color)
     if not chat_options.print_only:
-        raise BadRequest("the console needs a terminal", hint="steno chat -p PROMPT answers and leaves")
+        raise BadRequest("the console needs a terminal", hint="Run `steno chat -p PROMPT` to print the answer.")
     if chat_options.rewind_files:
         _restore_files(chat_options)
         if not chat_options.words:
@@ -464,7 +467,7 @@ def _is_terminal() -> bool:
 
 
 def _run_headless(chat_options: ChatOptions) -> int:
-    """Let the agent answer without a screen; return the exit code."""
+    """Run the agent without a console; return the exit code."""
     import asyncio
 
     from steno.agent.child_process import variables_with_keys
@@ -518,7 +521,7 @@ def _make_printer(chat_options: ChatOptions, session_id: str) -> "HeadlessPrinte
 
 
 def _restore_files(chat_options: ChatOptions) -> None:
-    """Put files back as they were when a prompt was said, and say which."""
+    """Restore files to their state at a prompt, and print them."""
     from steno.agent.agent_session import open_checkpointer
 
     engine_options = agent_options(chat_options)
@@ -527,17 +530,17 @@ def _restore_files(chat_options: ChatOptions) -> None:
     outcome = checkpoints.restore(chat_options.rewind_files)
     work.conversation.recorder.close()
     if chat_options.as_json:
-        write_json({"done": outcome.restored, "left": outcome.skipped})
+        write_json({"restored": outcome.restored, "skipped": outcome.skipped})
         return
     screen = Screen(chat_options.color)
     for file in outcome.restored:
         screen.print_lines([[f"{file.action:9}", " ", one_line(file.path)]])
     for file in outcome.skipped:
-        screen.print_lines([[("left     ", "yellow"), " ", one_line(file.path)]])
+        screen.print_lines([[("skipped  ", "yellow"), " ", one_line(file.path)]])
 
 
 def agent_options(chat_options: ChatOptions) -> "AgentOptions":
-    """Return what the options of a call say of the agent."""
+    """Return the agent options for the options of a call."""
     from steno.agent.config.agent_options import AgentOptions
     from steno.agent.context.token_usage import TurnLimits
     from steno.permissions.project_trust import is_trusted, trust_folder
@@ -576,15 +579,14 @@ def agent_options(chat_options: ChatOptions) -> "AgentOptions":
 
 
 def _read_piped_input() -> str:
-    """Return what is piped in."""
     return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read().strip("\n")
 
 
 def _compose_prompt(arguments: tuple[str, ...], piped: str) -> str:
-    """Return the prompt: the words of the call, and what is piped in."""
+    """Join the arguments and the piped input to a prompt."""
     prompt = "\n\n".join(part for part in (" ".join(arguments), piped) if part)
     if not prompt.strip():
-        raise BadRequest("there is nothing to say", hint='steno chat -p "What is in here?"')
+        raise BadRequest("no prompt given", hint='Example: `steno chat -p "What is in here?"`.')
     return prompt
 
 
@@ -608,17 +610,17 @@ def _answer_schema(schema: str) -> "StructuredOutputTool | None":
     try:
         schema_object = msgspec.json.decode(schema, type=dict[str, Any])
     except msgspec.MsgspecError:
-        raise BadRequest("the schema is no JSON object", hint="see --json-schema") from None
+        raise BadRequest("the schema is not a JSON object", hint="Check the value of --json-schema.") from None
     return StructuredOutputTool(schema_object)
 
 
 def _print_warning(message: str) -> None:
-    """Tell the user what no answer tells; it never mixes with the answer."""
+    """Print a warning to standard error, apart from the answer."""
     click.echo(f"steno: {one_line(message)}", err=True)
 
 
 def _print_answer(answer: str | dict[str, Any]) -> None:
-    """Print an answer, or a line of JSON; words of a model never reach a terminal raw."""
+    """Print an answer or a JSON line; model text is cleaned for terminals."""
     if isinstance(answer, str):
         safe_text = clean(answer, newlines=True) if sys.stdout.isatty() else answer
         data = safe_text.encode("utf-8", "replace")

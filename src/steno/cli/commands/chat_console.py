@@ -40,7 +40,7 @@ _OUTPUT_INDENT: Final = 4
 
 
 def event_lines(event: Event, columns: int) -> Iterator[StyledLine]:
-    """Yield the lines that tell of an event; of most there is nothing to tell."""
+    """Yield the lines for an event; most events have none."""
     match event:
         case events.PromptSubmitted(text, _):
             for line in wrap(text, columns - 2):
@@ -69,13 +69,13 @@ def _notice_lines(event: Event, columns: int) -> Iterator[StyledLine]:
         case events.CallDenied(call, decision):
             text = f"{call.get('name')}: {decision.reason}"
         case events.Retrying(attempt, max_attempts, delay, error):
-            text = f"{error}; again in {delay:.0f} s ({attempt} of {max_attempts})"
+            text = f"{error}; retrying in {delay:.0f} s ({attempt} of {max_attempts})"
         case events.Notice(notice, _):
             text = notice
         case events.Compacted(_, tokens_before, tokens_after, _):
-            text = f"compacted: {tokens_before:,} → {tokens_after:,} tokens"
+            text = f"Compacted: {tokens_before:,} → {tokens_after:,} tokens"
         case events.Trimmed(tokens_before, tokens_after, calls):
-            text = f"left out the output of {len(calls)} calls: {tokens_before:,} → {tokens_after:,} tokens"
+            text = f"Removed the output of {len(calls)} tool calls: {tokens_before:,} → {tokens_after:,} tokens"
         case _:
             return
     yield [("  ! ", "yellow"), one_line(text, columns - _OUTPUT_INDENT)]
@@ -94,13 +94,13 @@ def _call_subject(tool_input: Any) -> str:
 
 
 def _last_output_lines(content: Any) -> list[str]:
-    """Return the end of what a tool said, which mostly holds what matters."""
+    """Return the last lines of a tool result."""
     lines = content.strip().splitlines() if isinstance(content, str) else []
     return lines[-_MAX_OUTPUT_LINES:]
 
 
 def run_plain_demo(color: ColourMode) -> int:
-    """Show a small task from beginning to end; only its folder and its session stay."""
+    """Run the demo task without a console; its directory and session are kept."""
     import asyncio
 
     from steno.agent.agent_session import build_session
@@ -133,29 +133,26 @@ def run_plain_demo(color: ColourMode) -> int:
 _UNICODE_ENCODINGS: Final = frozenset({"utf8", "utf16", "utf32"})
 _DEMO_STEPS: Final = (
     (
-        "The test of the temperature table fails. Find out why and mend it.",
+        "The test of the temperature table fails. Find out why and fix it.",
         (
-            "This is a demonstration: the model is scripted, the tools are real, and they work in "
-            "a folder of their own. A first prompt is there already: press enter."
+            "This is a demo: the model is scripted, the tools are real, and they work in "
+            "a temporary directory. Press enter to send the first prompt."
         ),
     ),
-    (
-        "/diff",
-        ("It looked, found the mistake and asked before it changed anything. Press enter to see what it has changed."),
-    ),
-    ("/rewind", "Any prompt can be taken back, with its files. Press enter and look; esc leaves."),
-    ("/help", "That is all one needs. Press enter for everything else, or ctrl-d twice to leave."),
+    ("/diff", ("The agent found the bug and asked before it changed a file. Press enter to see the change.")),
+    ("/rewind", "Any prompt can be rewound, with its files. Press enter to see the prompts; esc closes the list."),
+    ("/help", "Those are the basics. Press enter for all commands, or ctrl-d twice to exit."),
 )
 
 
 def open_console(chat_options: "ChatOptions") -> int:
-    """Open the console; return the exit code when the user leaves it."""
+    """Open the console; return the exit code when the user exits."""
     import asyncio
 
     if os.environ.get("TERM") == "dumb":
         raise BadRequest(
-            "the console needs a terminal that can move its cursor, and TERM is dumb",
-            hint="steno chat -p PROMPT answers and leaves",
+            "the console needs a terminal with cursor movement, but TERM is dumb",
+            hint="Run `steno chat -p PROMPT` to print the answer.",
         )
     from steno.console.chat import Chat
     from steno.console.screen import TerminalScreen, create_terminal_output
@@ -184,7 +181,7 @@ def open_console(chat_options: "ChatOptions") -> int:
 def _console_settings(chat_options: "ChatOptions", model: str) -> "ChatConfig":
     from steno.console.chat import ChatConfig
 
-    # A session that goes on keeps the model that it had.
+    # A resumed session keeps its model.
     if not chat_options.model and not chat_options.resume and not chat_options.go_on:
         chat_options.model = model
     return ChatConfig(
@@ -228,7 +225,7 @@ def _recent_turn_lines(path: str, turns: int, columns: int) -> Iterator[StyledLi
     render_options = RenderOptions(width=max(columns - 1, 40), project=os.getcwd())
     earlier = len(all_turns) - turns
     if earlier > 0:
-        yield [(f"{earlier} earlier turns; ctrl-o shows everything", "dim")]
+        yield [(f"{earlier} earlier turns; ctrl-o to show all", "dim")]
     for turn in all_turns[-turns:]:
         yield []
         yield from turn_lines(session.transcript, turn, render_options)
@@ -237,7 +234,7 @@ def _recent_turn_lines(path: str, turns: int, columns: int) -> Iterator[StyledLi
 def _demo_settings() -> "ChatConfig":
     from steno.console.chat import ChatConfig
 
-    farewell = "steno chat   the same in a folder of yours, with ANTHROPIC_API_KEY set"
+    farewell = "Set ANTHROPIC_API_KEY and run `steno chat` in your project."
     return ChatConfig(
         prepare=_prepare_demo_session,
         render_last_turns=_recent_turn_lines,
@@ -247,7 +244,7 @@ def _demo_settings() -> "ChatConfig":
 
 
 def _prepare_demo_session() -> "AgentSetup":
-    """Lay out a small project in a folder of its own, and let a script think."""
+    """Set up a small project in a temporary directory, with a scripted model."""
     from steno.agent.writable_session import new_session
     from steno.console.chat import AgentSetup
 
@@ -277,11 +274,11 @@ async def _open_scripted_model(responder: Any, folder: str) -> "AsyncGenerator[M
         try:
             yield api
         finally:
-            # Nothing of a demonstration is to be gone on with.
+            # Demo sessions cannot be resumed.
             shutil.rmtree(folder, ignore_errors=True)
 
 
-_DEMO_PROMPT: Final = "The test of the temperature table fails. Find out why and mend it."
+_DEMO_PROMPT: Final = "The test of the temperature table fails. Find out why and fix it."
 _MODULE_SOURCE: Final = '''\
 """Temperatures, as people write them."""
 
@@ -308,7 +305,7 @@ if __name__ == "__main__":
 
 
 def _prepare_demo() -> "AgentOptions":
-    """Make a folder with a project and a config folder; return the options to work on it."""
+    """Create a directory with a project and a config directory; return the agent options for it."""
     import tempfile
 
     from steno.agent.config.agent_options import AgentOptions
@@ -329,7 +326,7 @@ def _write_project(folder: str) -> None:
 
 
 def _demo_script(folder: str) -> "ScriptedResponder":
-    """Return what the model says; what the tools find is real."""
+    """Return the scripted responses of the model; the tools are real."""
     from steno.llm.testserver.responders import text, thinking, tool
     from steno.llm.testserver.scripted_responder import ScriptedResponder
 
@@ -340,7 +337,7 @@ def _demo_script(folder: str) -> "ScriptedResponder":
         .on(
             "temperature table",
             [
-                text("I run the test and look at the code beside it."),
+                text("I run the test and read the code."),
                 tool("Bash", command=test_command, description="Run the tests"),
                 tool("Read", file_path=path),
                 tool("Grep", pattern="to_fahrenheit", output_mode="files_with_matches"),
@@ -348,13 +345,13 @@ def _demo_script(folder: str) -> "ScriptedResponder":
         )
         .then(
             [
-                thinking("A degree Celsius is 9/5 of a degree Fahrenheit. The fraction is upside down."),
-                text("The fraction is upside down: it should be 9 / 5."),
+                thinking("One degree Celsius is 9/5 of a degree Fahrenheit. The fraction is inverted."),
+                text("The fraction is inverted: it should be 9 / 5."),
                 tool("Edit", file_path=path, old_string="celsius * 5 / 9 + 32", new_string="celsius * 9 / 5 + 32"),
             ]
         )
         .then(tool("Bash", command=test_command, description="Run the tests again"))
         .then(
-            "Mended: `to_fahrenheit` multiplied by 5/9 instead of 9/5. The test passes now; nothing else was changed."
+            "Fixed: `to_fahrenheit` multiplied by 5/9 instead of 9/5. The test passes now; no other file was changed."
         )
     )

@@ -51,19 +51,19 @@ _MAX_CELL_WIDTH: Final = 28
 
 
 def side_title(side: SessionSide) -> str:
-    """Return what a session is called."""
+    """Return the title of a session."""
     return one_line(side.known.title, 200) or "(no title)"
 
 
 def side_details(side: SessionSide, now: float) -> str:
-    """Return where and when a session was."""
+    """Return the project, branch and start time of a session."""
     start_time = "" if side.started is None else humanize.day_and_time(side.started, now)
     parts = (humanize.project_name(side.known.project), side.known.branch, start_time)
     return ", ".join(one_line(part, 60) for part in parts if part)
 
 
 def comparison_lines(comparison: Comparison, columns: int, now: float, *, show_all: bool) -> Iterator[StyledLine]:
-    """Yield what differs, where they part, and what each asked, touched and ran."""
+    """Yield a comparison: figures, path of steps, prompts, files, commands and tools."""
     for label, side in (("A", comparison.a), ("B", comparison.b)):
         details = side_details(side, now)
         title_width = max(12, columns - display_width(details) - SHORT_ID_LENGTH - 8)
@@ -95,7 +95,7 @@ def _figure_lines(rows: Sequence[ComparisonRow], columns: int) -> Iterator[Style
             Column("", [row.name for row in rows], "dim"),
             Column("A", [_mark_better(row.a, better=row.better == "a") for row in rows], _SIDE_STYLES["A"]),
             Column("B", [_mark_better(row.b, better=row.better == "b") for row in rows], _SIDE_STYLES["B"]),
-            Column("B AGAINST A", [row.delta for row in rows], "dim"),
+            Column("B VS A", [row.delta for row in rows], "dim"),
         ],
         columns - 1,
     )
@@ -108,7 +108,7 @@ def _mark_better(text: str, *, better: bool) -> str:
     return f"{text} ✓" if better else text
 
 
-# The paths
+# Paths of steps
 
 
 def _path_lines(comparison: Comparison, columns: int, *, show_all: bool) -> Iterator[StyledLine]:
@@ -138,12 +138,12 @@ def _divergence_heading(
     comparison: Comparison, items_a: Sequence[PathItem], items_b: Sequence[PathItem], *, is_repeated: bool, columns: int
 ) -> str:
     if is_repeated:
-        return "  apart again"
+        return "  diverges again"
     divergence = comparison.divergence
     first = divergence.a if divergence is not None else None
     second = divergence.b if divergence is not None else None
     if first is not None and second is not None and first.is_prompt and second.is_prompt:
-        return "  they are asked different things"
+        return "  different prompts"
     next_step = next((item for item in (*items_a, *items_b) if not item.is_prompt), None)
     step_label = f"step {next_step.number:,}: " if next_step is not None else ""
     text = f"{step_label}A {current_action_text(first, second)}, B {current_action_text(second, first)}"
@@ -158,7 +158,7 @@ def _common_item_line(first: PathItem, second: PathItem, columns: int) -> Styled
 
 
 def path_item_text(item: PathItem) -> str:
-    """Return a prompt or a step, and what came of it, on one line."""
+    """Return a prompt, or a step and its outcome, on one line."""
     outcome = _item_outcome(item)
     return f"{_item_subject(item)}  {outcome}" if outcome and not item.is_prompt else _item_subject(item)
 
@@ -197,14 +197,14 @@ def _prompt_lines(comparison: Comparison, columns: int, *, show_all: bool) -> It
         yield [
             ("  " + ("A" if in_a else " "), _SIDE_STYLES["A"]),
             ("B " if in_b else "  ", _SIDE_STYLES["B"]),
-            one_line(text, columns - 5) or "(no words)",
+            one_line(text, columns - 5) or "(no text)",
         ]
     if len(prompts) > max_rows:
         yield [(f"     … {len(prompts) - max_rows:,} more", "dim")]
     yield []
 
 
-# Tables of both
+# Tables
 
 
 def _side_table_lines(
@@ -231,7 +231,7 @@ def _side_table_lines(
 
 
 def file_change_cell(file_touch: FileTouches | None) -> str:
-    """Return what one session did to a file."""
+    """Return the changes of one session to a file."""
     if file_touch is None:
         return "-"
     if not file_touch.edits:
@@ -240,7 +240,7 @@ def file_change_cell(file_touch: FileTouches | None) -> str:
 
 
 def command_cell(command_run: CommandRuns | None) -> str:
-    """Return how a command ended in one session."""
+    """Return the outcome of a command in one session."""
     if command_run is None:
         return "-"
     result = one_line(str(command_run.tests or command_run.outcome or command_run.state), 28)
@@ -248,26 +248,26 @@ def command_cell(command_run: CommandRuns | None) -> str:
 
 
 def tool_call_cell(calls: tuple[int, int] | None) -> str:
-    """Return how often one session called a tool."""
+    """Return the number of calls of a tool in one session."""
     if calls is None:
         return "-"
     return f"{calls[0]:,}, {calls[1]:,} failed" if calls[1] else f"{calls[0]:,}"
 
 
-# For programs
+# JSON
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison for programs; places are told by the items themselves."""
+    """Return a comparison as JSON."""
     divergence = comparison.divergence
     return {
         "a": _side_json(comparison.a),
         "b": _side_json(comparison.b),
-        "alike": comparison.relation or None,
+        "relation": comparison.relation or None,
         "forked": comparison.forked or None,
         "shared": msgspec.to_builtins(comparison.shared),
-        "said": divergence_text(comparison),
-        "parting": None
+        "divergence_text": divergence_text(comparison),
+        "divergence": None
         if divergence is None
         else {
             "steps": divergence.steps,
@@ -288,7 +288,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "files": [_pair_json("path", row) for row in comparison.files],
         "commands": [_pair_json("command", row) for row in comparison.commands],
         "tools": [{"tool": name, "a": _calls_json(a), "b": _calls_json(b)} for name, a, b in comparison.tools],
-        "limits": list(limitation_texts(comparison)),
+        "limitations": list(limitation_texts(comparison)),
     }
 
 
@@ -303,7 +303,7 @@ def _side_json(side: SessionSide) -> dict[str, Any]:
         "started": clock.iso_time(side.started),
         "ended": clock.iso_time(side.ended),
         "seconds_worked": side.worked,
-        "standing": side.standing,
+        "status": side.standing,
         "cost_micro_usd": None if figures is None else figures.cost,
         "tests": _tests_json(side.last_tests),
     }
@@ -351,7 +351,7 @@ _MAX_QUOTE_LENGTH: Final = 300
 
 
 def markdown_code_quote(text: str) -> str:
-    """Return a text of a session as code on one line, whatever marks are in it.
+    """Return text of a session as inline code on one line, with a safe fence.
 
     >>> markdown_code_quote("a `b` c"), markdown_code_quote("")
     ('`` a `b` c ``', '(none)')
@@ -366,7 +366,7 @@ def markdown_code_quote(text: str) -> str:
 
 
 def comparison_markdown(comparison: Comparison, now: float, *, show_all: bool) -> str:
-    """Return a comparison as a document."""
+    """Return a comparison as Markdown."""
     return "\n".join(_markdown_lines(comparison, now, show_all=show_all)) + "\n"
 
 
@@ -383,7 +383,7 @@ def _markdown_lines(comparison: Comparison, now: float, *, show_all: bool) -> It
         (row.name, markdown_code_quote(row.a), markdown_code_quote(row.b), row.delta)
         for row in comparison_rows(comparison)
     ]
-    yield from _markdown_table(("", "A", "B", "B against A"), rows)
+    yield from _markdown_table(("", "A", "B", "B vs A"), rows)
     yield f"## Path\n\n{divergence_text(comparison).capitalize()}.\n"
     yield from _markdown_path(comparison, show_all=show_all)
     yield "\n## Prompts\n"
@@ -416,7 +416,7 @@ def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iter
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
     for row in rows:
-        # A bar would end a cell, in code as well.
+        # A bar ends a cell, even in code.
         cells = (cell.replace("|", "\\|") for cell in row)
         yield f"| {' | '.join(cells)} |"
     yield ""
@@ -434,21 +434,21 @@ def _markdown_path(comparison: Comparison, *, show_all: bool) -> Iterator[str]:
             for index in visible:
                 yield f"- **{side_label}** {markdown_code_quote(path_item_text(path[index]))}"
             if len(indexes) > len(visible):
-                yield f"- **{side_label}** and {len(indexes) - len(visible):,} more"
+                yield f"- **{side_label}** … {len(indexes) - len(visible):,} more"
 
 
 _FORMATS: Final = ("text", "markdown", "json")
 _HELP: Final = """\
-Lay two sessions side by side: prompts, the path of steps, files, commands, tests, cost and time,
-and where they part.
+Compare two sessions: prompts, steps, files, commands, tests, cost and time.
 
-A and B are named as for `steno show`. Steps are the same when they do the same to the same thing,
-in whatever folder the project lies. Two tries of one task, a session and its fork, and a resumed
-session and what it was made from are told apart from sessions that only share a project.
+A and B are SESSION arguments, as in `steno show`. Steps are equal if they do the same to the same
+target, relative to the project directory. The result tells apart two attempts at one prompt, a
+session and its fork or resumed copy, and sessions that only share a project.
 
 \b
-  steno compare 7c1f 9e02            what differs, and where they part
-  steno compare 7c1f last --all      with every step
+Examples:
+  steno compare 7c1f 9e02          Show the differences
+  steno compare 7c1f last --all    Show every step
   steno compare 7c1f 9e02 --format markdown > comparison.md
 """
 
@@ -463,15 +463,13 @@ class _CompareOptions(msgspec.Struct):
     demo: bool = False
 
 
-@click.command("compare", help=_HELP, short_help="Lay two sessions side by side.")
+@click.command("compare", help=_HELP, short_help="Compare two sessions.")
 @click.argument("a", metavar="A", shell_complete=complete)
 @click.argument("b", metavar="B", shell_complete=complete)
-@click.option("--all", "everything", is_flag=True, help="Every step, file and command.")
-@click.option(
-    "--format", "style", type=click.Choice(_FORMATS), default="text", show_default=True, help="What to print."
-)
+@click.option("--all", "everything", is_flag=True, help="Show every step, file and command")
+@click.option("--format", "style", type=click.Choice(_FORMATS), default="text", show_default=True, help="Output format")
 @add_options(NO_SYNC, ROOT_OPTIONS, JSON)
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(a: str, b: str, color: ColourMode, width: int | None, **values: Any) -> None:
@@ -492,7 +490,7 @@ def command(a: str, b: str, color: ColourMode, width: int | None, **values: Any)
         command_options.root,
         demo=command_options.demo,
         no_sync=command_options.no_sync,
-        while_syncing="cost and models may not be complete",
+        while_syncing="cost and models may be incomplete",
     ) as index:
         comparison = compare(*(_build_side(index, file, prices) for file in (first_file, second_file)))
     if command_options.as_json or command_options.style == "json":
@@ -508,7 +506,7 @@ def command(a: str, b: str, color: ColourMode, width: int | None, **values: Any)
 
 
 def _build_side(index: "SessionIndex", file: "DiscoveredFile", prices: "PriceTable") -> "SessionSide":
-    """Return one of the two; one that is in no index says of itself what there is."""
+    """Return one side; the facts of a session that is not indexed come from its file."""
     from steno.report.compare import build_side
     from steno.report.compare.comparison import facts_from_files, facts_from_index
     from steno.report.compare.comparison_candidates import session_row_of

@@ -1,4 +1,4 @@
-"""`steno demo`: writes made-up sessions to try the commands on."""
+"""`steno demo`: writes demo sessions to try steno on."""
 
 import click
 import msgspec
@@ -11,15 +11,15 @@ from steno.sanitize.terminal import ColourMode
 from steno.store.environment import demo_dir
 
 
-@click.command("demo", short_help="Write a few made-up sessions to try things on.")
+@click.command("demo", short_help="Write demo sessions to try steno on.")
 @add_options(JSON, COLOR)
 @click.pass_context
 def command(ctx: click.Context, color: ColourMode, *, as_json: bool) -> None:
-    """Write a few made-up sessions below steno's own folder (STENO_HOME), and list them.
+    """Write demo sessions to STENO_HOME, and list them.
 
-    They show what sessions can hold: sub-agents, a compaction, a rewind, a damaged file, text that
-    bites. Every command that looks at sessions takes --demo. What an earlier demo wrote is written
-    afresh; other files in the folder are left alone.
+    They cover sub-agents, a compaction, a rewind, a damaged file and hostile text. Commands that
+    read sessions take --demo to use them. Running the command again rewrites the demo sessions; other
+    files in the directory are kept.
     """
     from steno.cli.commands.ls import command as ls
     from steno.demo.recording import write_demo
@@ -36,11 +36,12 @@ def command(ctx: click.Context, color: ColourMode, *, as_json: bool) -> None:
     screen.print_lines(
         [
             [
+                "Wrote ",
                 (humanize.count(report.sessions, "session"), "bold"),
                 f" in {humanize.count(report.projects, 'project')}, ",
-                f"{humanize.count(report.agents, 'sub-agent')}, {humanize.size(report.size)} written",
+                f"{humanize.count(report.agents, 'sub-agent')}, {humanize.size(report.size)}",
             ],
-            [("in ", "dim"), (report.root, "dim")],
+            [("to ", "dim"), (report.root, "dim")],
             [],
         ]
     )

@@ -27,39 +27,36 @@ _DEFAULT_HOST: Final = "127.0.0.1"
 _MIN_TOKEN_LENGTH: Final = 16
 _MAX_TOKEN_FILE_SIZE: Final = 4096
 _MAX_UNPROMPTED_CHECK_SIZE: Final = 128_000_000
-"""Bytes that are looked at for damage without being asked."""
+"""Bytes of session files that are checked for damage at the start."""
 
 
-@click.command("explore", short_help="Look at everything in a browser.")
+@click.command("explore", short_help="Open the web explorer.")
 @add_options(ROOT_OPTIONS)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen. [default: any that is free]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on  [default: any free port]")
 @click.option(
-    "--host",
-    metavar="ADDRESS",
-    default=_DEFAULT_HOST,
-    help="Listen on this address; another than this machine's own needs a token.",
+    "--host", metavar="ADDRESS", default=_DEFAULT_HOST, help="Address to listen on; other than loopback needs a token"
 )
 @click.option(
     "--token-file",
     metavar="FILE",
     type=click.Path(),
-    help="A file with the token that lets readers in from elsewhere; or set STENO_TOKEN.",
+    help="File with the token for other machines (or set STENO_TOKEN)",
 )
-@click.option("--no-open", is_flag=True, help="Do not open a browser; print the address only.")
+@click.option("--no-open", is_flag=True, help="Print the URL without opening a browser")
 @add_options(JSON)
 @add_options(COLOR)
 def command(
     root: tuple[str, ...], color: ColourMode, *, demo: bool, no_open: bool, as_json: bool, **values: Any
 ) -> None:
-    """Open the explorer: every session, searched, told turn by turn, priced, followed live.
+    """Open the web explorer: list, search, read, price and follow sessions.
 
-    The index is brought up to date first and kept so while the explorer runs. It listens on this
-    machine only; the address that is printed first works once, for the browser that opens it.
-    Sessions are never changed. Ctrl-C ends it.
+    The index is updated at the start and whenever a session file changes. The explorer listens on
+    this machine only; the printed URL works once, for the browser that opens it. Session files are
+    never modified. Press Ctrl-C to stop.
 
-    With --host it can be reached from elsewhere, and only by those who have the token: it is sent
-    as a bearer, or given once as `/enter?code=TOKEN`. The way there is not encrypted; a tunnel
-    (ssh -L) needs neither option.
+    With --host, other machines can connect if they have the token, sent as a bearer token or once
+    as `/enter?code=TOKEN`. The connection is not encrypted; an SSH tunnel (ssh -L) needs neither
+    --host nor a token.
     """
     del color
     listen_address = ListenAddress(values["host"], values["port"], read_token(values["token_file"]))
@@ -69,7 +66,7 @@ def command(
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
-    """Where to listen, and the word that lets readers in from elsewhere."""
+    """Address to listen on, and the token for other machines."""
 
     host: str = _DEFAULT_HOST
     port: int = 0
@@ -77,13 +74,13 @@ class ListenAddress(msgspec.Struct, frozen=True):
 
 
 def read_token(file: str | None) -> str:
-    """Return the token that readers from elsewhere need; nothing where none was given.
+    """Return the token for other machines; "" without one.
 
     Raises:
-        BadRequest: it is too short, or others may read the file.
+        BadRequest: it is too short, or other users can read the file.
         Unreadable: the file cannot be read.
     """
-    # Nobody who is started from here has to know it.
+    # Child processes must not inherit the token.
     token = os.environ.pop("STENO_TOKEN", "").strip()
     if file is not None:
         problems: list[Problem] = []
@@ -91,13 +88,13 @@ def read_token(file: str | None) -> str:
         if raw is None:
             raise Unreadable(f"cannot read {file}: {problems[0].message.lower()}")
         if os.name == "posix" and os.stat(file).st_mode & 0o077:
-            raise BadRequest(f"others may read {file}", hint=f"chmod 600 {file}")
+            raise BadRequest(f"other users can read {file}", hint=f"Run `chmod 600 {file}`.")
         token = raw.decode("utf-8", "replace").strip()
         if not token:
-            raise BadRequest(f"there is no token in {file}")
+            raise BadRequest(f"no token in {file}")
     if token and (len(token) < _MIN_TOKEN_LENGTH or not (token.isascii() and token.isprintable())):
         raise BadRequest(
-            f"a token has at least {_MIN_TOKEN_LENGTH} plain letters", hint="such as what `openssl rand -hex 32` prints"
+            f"a token needs at least {_MIN_TOKEN_LENGTH} ASCII characters", hint="Run `openssl rand -hex 32` for one."
         )
     return token
 
@@ -107,8 +104,8 @@ def _check_token_required(listen_address: ListenAddress) -> None:
 
     if not is_loopback(listen_address.host) and not listen_address.token:
         raise BadRequest(
-            f"{listen_address.host} can be reached from elsewhere, so a token is needed",
-            hint="set STENO_TOKEN or give --token-file; or leave --host out",
+            f"listening on {listen_address.host} needs a token, because other machines can connect",
+            hint="Set STENO_TOKEN or use --token-file, or omit --host.",
         )
 
 
@@ -120,14 +117,14 @@ def run_explorer(
     open_browser: bool = True,
     as_json: bool = False,
 ) -> None:
-    """Serve the explorer until Ctrl-C; over made-up sessions where there are no others."""
+    """Serve the explorer until Ctrl-C; without sessions, serve the demo sessions."""
     from steno.web.http_server import Server, open_socket
     from steno.web.state.app_state import AppState
 
     home = locate_index(root)
     if root is None and not _has_sessions(home):
         demo, home = True, locate_index(_write_demo_sessions())
-        print_error("there are no sessions yet, so these are made up")
+        print_error("no sessions found; showing demo sessions")
     app_state = AppState(home, demo=demo)
     listen_address = listen_address or ListenAddress()
     with open_socket(listen_address.host, listen_address.port) as listening_socket:
@@ -159,7 +156,7 @@ def _write_demo_sessions() -> tuple[str, ...]:
 
 
 def _can_open_browser() -> bool:
-    """Say whether a browser would have a window; one inside this terminal would take it over."""
+    """Return whether a browser has a window; a text browser would take over this terminal."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
@@ -178,11 +175,11 @@ def _open_browser(url: str) -> None:
 
 
 def _print_new_address(url: str) -> None:
-    print_error(f"for another browser: {url}")
+    print_error(f"URL for another browser: {url}")
 
 
 def _sync_on_changes(app_state: "AppState") -> None:
-    """Bring the index up to date, and do so again whenever a file changes."""
+    """Update the index now and whenever a file changes."""
     from steno.store.watch.watcher import FileWatcher
     from steno.web.http_server import preload
 
@@ -194,7 +191,7 @@ def _sync_on_changes(app_state: "AppState") -> None:
             if not number:
                 preload(app_state)
             if not app_state.health_monitor.progress.last_ended:
-                # Where it takes long, it waits until somebody asks.
+                # Larger checks wait until the user starts them.
                 app_state.health_monitor.start_check(_MAX_UNPROMPTED_CHECK_SIZE)
 
 

@@ -1,7 +1,7 @@
 """`steno export`: writes sessions in other formats, with secrets masked.
 
-Also prints the results of `steno sync --steps` and runs its watch loop, which write the same folder
-of steps.
+Also prints the results of `steno sync --steps` and runs its watch loop, which write the same steps
+directory.
 """
 
 import os
@@ -37,12 +37,12 @@ _MAX_PRINTED_FAILURES: Final = 5
 _MIN_PAUSE: Final = 0.2
 _MAX_PAUSE: Final = 10.0
 _PAUSE_FACTOR: Final = 4.0
-"""How much longer than a run took is waited before the next."""
+"""Pause after a run, as a multiple of its duration."""
 _MAX_WAIT: Final = 86_400.0
 
 
 def steps_summary_line(report: StepsReport) -> StyledLine:
-    """Return the summary of a run in one line."""
+    """Return a one-line summary of a run."""
     written = humanize.count(len(report.written), "session")
     line = f"Wrote {written}, {len(report.unchanged):,} unchanged, {len(report.removed):,} removed"
     return [line, (_skipped_text(report), "dim")]
@@ -59,7 +59,7 @@ def _skipped_text(report: StepsReport) -> str:
 
 
 def steps_json(report: StepsReport, output_folder: str) -> dict[str, Any]:
-    """Return a report for programs."""
+    """Return the report of a run as JSON."""
     return {
         "folder": printable_path(output_folder),
         "written": [printable_path(os.path.join(output_folder, name)) for name in report.written],
@@ -76,10 +76,10 @@ def steps_json(report: StepsReport, output_folder: str) -> dict[str, Any]:
 
 
 def print_steps_failures(report: StepsReport) -> None:
-    """Say which sessions could not be written, and which folders could not be read."""
+    """Report the sessions that could not be written and the directories that could not be read."""
     for problem in unreadable_problems(report.problems, "missing"):
         message = f"cannot read {problem.path}: {problem.message.lower()}"
-        print_error(message, "folders of deleted sessions are kept until it can be read")
+        print_error(message, "Step directories of deleted sessions are kept until it can be read.")
     for failure in report.failed[:_MAX_PRINTED_FAILURES]:
         print_error(failure.reason, _failure_hint(failure.reason))
     if omitted := len(report.failed[_MAX_PRINTED_FAILURES:]):
@@ -87,17 +87,17 @@ def print_steps_failures(report: StepsReport) -> None:
 
 
 def _failure_hint(reason: str) -> str:
-    """Return what to do about a session that could not be written."""
+    """Return the next step for a session that could not be written."""
     if "not written by steno" in reason:
-        return "Move it away, or use `steno export --format steps --force`."
-    return "Move it away." if "not a readable directory" in reason else ""
+        return "Move it away, or run `steno export --format steps --force`."
+    return "Move it away." if "not a readable" in reason else ""
 
 
 def print_steps_report(report: StepsReport, job: StepsJob, screen: Screen, *, as_json: bool) -> None:
-    """Print what a run did."""
+    """Print the results of a run."""
     print_steps_failures(report)
     if as_json:
-        # One line for each run, as long as it watches.
+        # One line per run while watching.
         sys.stdout.buffer.write(msgspec.json.encode(steps_json(report, job.out)) + b"\n")
     else:
         screen.print_lines([steps_summary_line(report)])
@@ -105,7 +105,7 @@ def print_steps_report(report: StepsReport, job: StepsJob, screen: Screen, *, as
 
 
 def write_steps_once(job: StepsJob, screen: Screen, *, as_json: bool) -> StepsReport:
-    """Bring a folder of steps up to date, and print what was done."""
+    """Update a steps directory once, and print the results."""
     with progress_factory("Writing steps") as plan:
         report = sync_steps(msgspec.structs.replace(job, planned=plan))
     print_steps_report(report, job, screen, as_json=as_json)
@@ -113,10 +113,9 @@ def write_steps_once(job: StepsJob, screen: Screen, *, as_json: bool) -> StepsRe
 
 
 def watch_steps(job: StepsJob, screen: Screen, report: StepsReport, *, as_json: bool) -> None:
-    """Keep a folder of steps up to date until Ctrl-C.
+    """Keep a steps directory up to date until Ctrl-C.
 
-    Runs when a session file changes, and when the status of a running session does because nothing is
-    written to it any more.
+    Runs when a session file changes, and when a live session changes its status through inactivity.
     """
     from contextlib import suppress
     from queue import SimpleQueue
@@ -145,20 +144,20 @@ def watch_steps(job: StepsJob, screen: Screen, report: StepsReport, *, as_json: 
 
 
 def _rerun_steps(job: StepsJob, screen: Screen, previous: StepsReport, *, as_json: bool) -> StepsReport:
-    """Run once more; what was said of the run before is not said again."""
+    """Run again; print only if something changed since the previous run."""
     from time import monotonic, sleep
 
     began = monotonic()
     report = sync_steps(job)
     if report.changed or report.failed != previous.failed:
         print_steps_report(report, job, screen, as_json=as_json)
-    # Whoever writes many records is not followed record by record.
+    # A session that is written often does not start a run for every record.
     sleep(min(_MAX_PAUSE, max(_MIN_PAUSE, (monotonic() - began) * _PAUSE_FACTOR)))
     return report
 
 
 def _wait_for_change(changes: "SimpleQueue[bool]", report: StepsReport) -> bool:
-    """Wait until there is something to do; False when the watch has ended."""
+    """Wait for a file or status change; return False when watching ended."""
     from queue import Empty
 
     from steno.store import environment
@@ -177,34 +176,39 @@ def _wait_for_change(changes: "SimpleQueue[bool]", report: StepsReport) -> bool:
 
 
 _FOLDER_FORMATS: Final = ("steps", "parquet")
-"""Formats that are more than one file."""
+"""Formats that write several files."""
 _TRANSCRIPT_FORMATS: Final = ("html", "markdown", "txt")
-"""Formats that tell more or less of a session."""
+"""Formats with a choice of detail levels."""
 _MAX_FAMILIES: Final = 6
-_STEPS_HINT: Final = "it takes files named by a session's id, with messages; --listed more of them"
+_FAMILY_NOUNS: Final = {
+    "home": ("home-directory path", "home-directory paths"),
+    "e-mail": ("e-mail address", "e-mail addresses"),
+}
+_STEPS_HINT: Final = "Steps need files that are named by a session ID and contain messages."
 _HELP: Final = """\
-Write sessions in a format that others can read.
+Export sessions as HTML, Markdown, JSON or other formats.
 
-Secrets, home folders and e-mail addresses are masked first, also in base64, hex and other
-disguises; --receipt says what was masked and where. --no-redact leaves everything as it is.
+Secrets, home directories and e-mail addresses are masked, also in base64, hex and other encodings.
+--receipt lists what was masked and where. --no-redact disables masking.
 
 \b
-  steno export last -o talk.html              one page that needs nothing else
-  steno export --project . -o pages/          a folder of pages, with an index
-  steno export last --format markdown         to the standard output
-  steno export 7c1f --format messages         input that the API accepts
+Examples:
+  steno export last -o talk.html              Write one self-contained page
+  steno export --project . -o pages/          Write pages of a project, with an index
+  steno export last --format markdown         Print Markdown
+  steno export 7c1f --format messages         Print messages for the Messages API
   steno export --query 'tool:Bash npm' --format txt -o found/
-  steno export --format steps steps/          all sessions; again: only what changed
+  steno export --format steps steps/          Write or update steps of all sessions
 
 \b
 Formats:
-  html      pages that open without a server: every turn, every step
-  markdown  to read and to paste               txt       plain text
-  json      every record, byte for byte        messages  for the Messages API
-  steps     steps.jsonl and metadata.json      parquet   the tables of the index
+  html      self-contained pages               markdown  Markdown
+  json      records, byte for byte             txt       plain text
+  steps     steps.jsonl and metadata.json      messages  Messages API input
+  parquet   tables of the index
 
-A folder of steps is brought up to date: changed sessions are written, folders of sessions that are
-gone are removed, and nothing else in it is touched. `steno sync --steps` does the same.
+Exporting to an existing steps directory updates it: changed sessions are written, sessions that no
+longer exist are removed, and other files are kept. `steno sync --steps` does the same.
 """
 
 
@@ -219,28 +223,24 @@ class _ExportOptions(msgspec.Struct):
     as_json: bool = False
 
 
-@click.command("export", help=_HELP, short_help="Write sessions in a format for others.")
+@click.command("export", help=_HELP, short_help="Export sessions as HTML, Markdown, JSON and more.")
 @click.argument("names", metavar="[SESSION]...", nargs=-1)
-@click.option("--project", metavar="P", help="All of projects whose path has P in it; `.` is here.")
-@click.option("--query", metavar="WORDS", help="All in which words stand, as `steno search` has it.")
-@click.option(
-    "--format", type=click.Choice(FORMATS), default="html", show_default=True, help="What to write; see above."
-)
-@click.option(
-    "--level", type=click.Choice(LEVELS), help="How much is told, from everything to prompts alone.  [default: full]"
-)
+@click.option("--project", metavar="P", help="Export sessions by project path; `.` is the current directory")
+@click.option("--query", metavar="WORDS", help="Export sessions that match a `steno search` query")
+@click.option("--format", type=click.Choice(FORMATS), default="html", show_default=True, help="Output format")
+@click.option("--level", type=click.Choice(LEVELS), help="Level of detail  [default: full]")
 @click.option(
     "-o",
     "--output",
     "out",
     metavar="PATH",
     default="",
-    help="A file; a folder where PATH ends in a slash; `-` is the standard output.",
+    help="Output file; a directory if PATH ends in a slash; `-` for standard output",
 )
-@click.option("--redact/--no-redact", default=True, help="Mask secrets first.  [default: redact]")
-@click.option("--receipt", metavar="FILE", help="Write what was masked, and where, as JSON.")
-@click.option("--listed", is_flag=True, help="With `steps`, leave out short sessions, as `steno ls --listed` does.")
-@click.option("--force", is_flag=True, help="Write over what is there.")
+@click.option("--redact/--no-redact", default=True, help="Mask secrets  [default: redact]")
+@click.option("--receipt", metavar="FILE", help="Write a JSON list of what was masked, and where")
+@click.option("--listed", is_flag=True, help="With --format steps: omit short sessions, as `steno ls --listed`")
+@click.option("--force", is_flag=True, help="Overwrite existing files")
 @add_options(ROOT_OPTIONS, JSON)
 @add_options(COLOR)
 def command(
@@ -253,18 +253,18 @@ def command(
     demo: bool,
     **values: Any,
 ) -> None:
-    """Write sessions for others."""
+    """Export sessions."""
     command_options = _ExportOptions(**values)
     if command_options.format == "steps" and not command_options.out and names and is_folder_argument(names[-1]):
         *sessions, command_options.out = names
         names = tuple(sessions)
     selection_count = sum((bool(names), project is not None, query is not None))
     if selection_count == 0 and command_options.format == "steps" and not command_options.out:
-        raise click.UsageError("--format steps needs a folder: -o NAME/")
+        raise click.UsageError("--format steps needs a directory: add -o NAME/")
     if selection_count > 1 or (
         selection_count == 0 and not (command_options.format == "steps" and command_options.out)
     ):
-        raise click.UsageError("name sessions, or a --project, or a --query; one of them")
+        raise click.UsageError("give sessions, --project or --query: exactly one of them")
     _check_options(command_options)
     if command_options.format == "parquet":
         from steno.report.export.session_export import require_pyarrow
@@ -280,11 +280,11 @@ def command(
 
 def _check_options(options: _ExportOptions) -> None:
     if options.level is not None and options.format not in _TRANSCRIPT_FORMATS:
-        raise click.UsageError(f"--level says nothing about --format {options.format}")
+        raise click.UsageError(f"--level cannot be combined with --format {options.format}")
     if options.listed and options.format != "steps":
-        raise click.UsageError("--listed is about --format steps")
+        raise click.UsageError("--listed requires --format steps")
     if options.receipt is not None and not options.redact:
-        raise click.UsageError("with --no-redact there is nothing to write a --receipt about")
+        raise click.UsageError("--receipt cannot be combined with --no-redact")
 
 
 def _selected_files(
@@ -306,7 +306,7 @@ def _selected_files(
         with open_fresh_index(root, demo=demo) as index:
             files = sessions_with_text(index, query or "")
     if not files:
-        raise NotFound("no session is meant by that", hint="`steno ls` lists the sessions")
+        raise NotFound("no sessions match", hint="Run `steno ls` to list sessions.")
     return list({file.path: file for file in files}.values())
 
 
@@ -314,14 +314,14 @@ def _check_output(files: "Sequence[DiscoveredFile]", options: _ExportOptions) ->
     is_folder = options.out.endswith(("/", os.sep)) or os.path.isdir(options.out)
     if options.format in _FOLDER_FORMATS or len(files) > 1:
         if not options.out or options.out == "-":
-            subject = f"--format {options.format}" if options.format in _FOLDER_FORMATS else "many sessions"
-            raise click.UsageError(f"{subject} needs a folder: -o NAME/")
+            subject = f"--format {options.format}" if options.format in _FOLDER_FORMATS else "more than one session"
+            raise click.UsageError(f"{subject} needs a directory: add -o NAME/")
         options.out = os.path.join(options.out, "")
     elif is_folder:
         options.out = os.path.join(options.out, "")
     to_screen = options.out in ("", "-") and sys.stdout.isatty()
     if options.format == "html" and to_screen:
-        raise click.UsageError("a page is not for a terminal: -o FILE.html")
+        raise click.UsageError("HTML needs a file: add -o FILE.html")
 
 
 def _export_files(
@@ -344,7 +344,7 @@ def _export_files(
 def _export_steps(
     files: "list[DiscoveredFile] | None", options: _ExportOptions, screen: Screen, root: tuple[str, ...], *, demo: bool
 ) -> None:
-    """Bring a folder of steps up to date with some sessions, or with all for None."""
+    """Update a steps directory with the given sessions, or with all of them for None."""
     from steno.cli.output.progress import progress_factory
     from steno.report.export.steps_folder import StepsJob, sync_steps
     from steno.sanitize.secret_masker import Masker
@@ -360,7 +360,7 @@ def _export_steps(
     sessions = len(report.written) + len(report.unchanged)
     print_steps_failures(report)
     if files and not sessions and not report.failed:
-        raise NotFound("none of these sessions is one for `steps`", hint=_STEPS_HINT)
+        raise NotFound("none of these sessions can be exported as steps", hint=_STEPS_HINT)
     if masker is not None and options.receipt is not None:
         _write_masking_receipt(options, masker.receipt, len(report.written))
     if options.as_json:
@@ -375,7 +375,7 @@ def _export_steps(
 
 
 def _write_files(files: "list[DiscoveredFile]", job: "ExportJob", root: tuple[str, ...], *, demo: bool) -> list[str]:
-    """Write everything; return where it is, nothing for what went to the standard output."""
+    """Write all sessions; return the written paths, none for standard output."""
     if not job.out.endswith(("/", os.sep)):
         return _write_single(files[0], job)
     from steno.report.export.session_export import write_files, write_sessions
@@ -433,7 +433,7 @@ def _print_result(
     receipt: "Receipt | None",
     screen: Screen,
 ) -> None:
-    """Say what was written and what was masked; to the standard error where the rest went out."""
+    """Print the written files, and to standard error the masked secrets."""
     number = len(files)
     if options.as_json and written:
         masked = receipt.counts if receipt is not None else None
@@ -442,16 +442,21 @@ def _print_result(
     if written:
         session_text = humanize.count(number, "session")
         where = written[0] if len(written) == 1 else options.out
-        screen.print_lines([[f"{session_text} in {where}"]])
+        screen.print_lines([[f"Exported {session_text} to {where}"]])
     _print_masked_counts(receipt, options)
 
 
 def _print_masked_counts(receipt: "Receipt | None", options: _ExportOptions) -> None:
     if receipt is None:
-        print_error("nothing was masked: what is in there goes wherever the file goes")
+        print_error("nothing was masked; the output may contain secrets")
         return
     counts = sorted(receipt.counts.items(), key=lambda count_item: -count_item[1])
-    counts_text = ", ".join(f"{count:,} {name}" for name, count in counts[:_MAX_FAMILIES])
-    omitted = f" and {len(counts) - _MAX_FAMILIES} more families" if len(counts) > _MAX_FAMILIES else ""
-    hint = "" if options.receipt or not counts else "--receipt FILE says where"
-    print_error(f"masked: {counts_text}{omitted}" if counts else "nothing had to be masked", hint)
+    counts_text = ", ".join(_masked_count_text(name, count) for name, count in counts[:_MAX_FAMILIES])
+    omitted = f" and {len(counts) - _MAX_FAMILIES} more kinds" if len(counts) > _MAX_FAMILIES else ""
+    hint = "" if options.receipt or not counts else "Use --receipt FILE to list the locations."
+    print_error(f"masked {counts_text}{omitted}" if counts else "no secrets found to mask", hint)
+
+
+def _masked_count_text(family: str, number: int) -> str:
+    singular, plural = _FAMILY_NOUNS.get(family, (family, family))
+    return humanize.count(number, singular, plural)

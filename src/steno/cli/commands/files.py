@@ -1,4 +1,4 @@
-"""`steno files`: lists files that agents touched, and shows the versions of one file."""
+"""`steno files`: lists the files that agents accessed, and shows the versions of a file."""
 
 import os
 import sys
@@ -31,26 +31,27 @@ _LAST_NAME: Final = "last"
 _MIN_ID_LENGTH: Final = 4
 _MAX_FILE_SIZE: Final = 32 << 20
 _HELP: Final = """\
-Show what agents did to files.
+List the files that agents changed, and show any version.
 
-Without a name: the files they touched, newest first; with a folder, those in it. With a SESSION:
-its files. With a PATH: the file through time, every version that agents read or wrote, rebuilt
-from what the sessions and the client's own backups recorded. What nobody recorded is said to be
-unknown; a shell command that names the file is a gap until something later shows what it did.
+Without a name: all files that agents accessed, newest first. With a directory: the files in it.
+With a SESSION: its files. With a PATH: every version that agents read or wrote, rebuilt from
+sessions and from the backups of Claude Code. Unrecorded content is shown as unknown; a shell
+command that names the file is a gap until a later version shows its effect.
 
-A PATH may be just its end, as src/login.py. A version is told by its number (3), by a session and
-turn (7c1f:4, the file after that turn; :4 is that of the last session), by a time (@yesterday), or
-by first, last and disk.
+PATH may be the end of a path, such as src/login.py. VERSION is a number (3), a session and a turn
+(7c1f:4, the file after that turn; :4 for the last session), a time (@yesterday), or `first`,
+`last` or `disk`.
 
 \b
-  steno files . --changed                   what was changed in this folder
-  steno files --project api --since 7d      what was touched in a project lately
-  steno files 7c1f                          what one session touched
-  steno files src/login.py                  one file through time
-  steno files src/login.py --at 7c1f:4      as it was after that turn
-  steno files src/login.py --diff 2 last    what changed in between
+Examples:
+  steno files . --changed                   List changed files in this directory
+  steno files --project api --since 7d      List files of a project, last 7 days
+  steno files 7c1f                          List files of a session
+  steno files src/login.py                  Show the history of a file
+  steno files src/login.py --at 7c1f:4      Show the file after a turn
+  steno files src/login.py --diff 2 last    Show the changes between two versions
   steno files src/login.py --at 2 --restore -o login.old.py
-  steno files --verify                      is everything rebuilt as recorded?
+  steno files --verify                      Check that all versions can be rebuilt
 """
 
 
@@ -76,37 +77,42 @@ class _FilesOptions(msgspec.Struct):
 
     @property
     def root_options(self) -> str:
-        """The options that lead another command to the same sessions."""
+        """The options that select the same sessions in another command."""
         return root_arguments(self.root, demo=self.demo)
 
 
 def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer sessions, and where none begins so, files."""
+    """Return completions: sessions, or files if no session matches."""
     from click.shell_completion import CompletionItem
 
     return complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
-@click.command("files", help=_HELP, short_help="Show what agents did to files, and any version.")
+@click.command("files", help=_HELP, short_help="List the files that agents changed, and show any version.")
 @click.argument("name", metavar="[SESSION|PATH]", required=False, shell_complete=_complete_name)
-@click.option("--at", metavar="VERSION", help="The file at that version; of a session: that turn.")
-@click.option("--diff", nargs=2, metavar="A B", help="What changed from one version to another.")
-@click.option("--restore", is_flag=True, help="Write that version to a new file (the last one).")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Where --restore writes.")
-@click.option("--force", is_flag=True, help="Write over a file; without -o, over the file itself.")
-@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
-@click.option("--since", metavar="WHEN", help="Only what was touched since: 2026-11-07, 7d, 3h, …")
-@click.option("--changed", is_flag=True, help="Only files that were changed, not only read.")
-@click.option("--sort", type=click.Choice(_SORT_CHOICES), default="last", show_default=True, help="By what.")
-@click.option("--limit", metavar="N", type=click.IntRange(0), help="How many; 0 = all. 30 for people.")
-@click.option("--all", "everything", is_flag=True, help="Every touch by itself, idle commands too.")
-@click.option("--verify", is_flag=True, help="Rebuild every file, and count what does not fit.")
+@click.option("--at", metavar="VERSION", help="Show the file at a version, or the files of a session at a turn")
+@click.option("--diff", nargs=2, metavar="A B", help="Show the changes between two versions")
+@click.option("--restore", is_flag=True, help="Write the version to a new file  [default version: last]")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Output file of --restore")
+@click.option("--force", is_flag=True, help="Overwrite an existing file; without -o, the file itself")
+@click.option("--project", metavar="P", help="Filter by project path; `.` is the current directory")
+@click.option("--since", metavar="WHEN", help="Only files accessed since WHEN: 2026-11-07, 7d, 3h")
+@click.option("--changed", is_flag=True, help="Only files that were changed")
+@click.option("--sort", type=click.Choice(_SORT_CHOICES), default="last", show_default=True, help="Sort order")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Maximum number of rows; 0 = all  [default: 30; all with --json]",
+)
+@click.option("--all", "everything", is_flag=True, help="Show every access, also commands without effect")
+@click.option("--verify", is_flag=True, help="Rebuild every file and report mismatches")
 @add_options(NO_SYNC, ROOT_OPTIONS, JSON)
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(color: ColourMode, width: int | None, **values: Any) -> None:
-    """Show what agents did to files."""
+    """List files, or show the versions of a file."""
     command_options = _FilesOptions(**values)
     _check_options(command_options)
     screen = Screen(color, width)
@@ -117,7 +123,7 @@ def command(color: ColourMode, width: int | None, **values: Any) -> None:
         command_options.root,
         demo=command_options.demo,
         no_sync=command_options.no_sync,
-        while_syncing="what it has not finished is not known yet",
+        while_syncing="results may be incomplete",
     ) as index:
         if command_options.name is None or _is_folder_name(index, command_options.name):
             _list_files(index, command_options, screen)
@@ -130,16 +136,16 @@ def command(color: ColourMode, width: int | None, **values: Any) -> None:
 
 
 def _check_options(options: _FilesOptions) -> None:
-    """Refuse options that would be ignored."""
+    """Check that no option would be ignored."""
     if options.diff is not None and (options.at or options.restore):
-        raise click.UsageError("--diff goes with neither --at nor --restore")
+        raise click.UsageError("--diff cannot be combined with --at or --restore")
     if not options.restore and (options.output is not None or options.force):
-        raise click.UsageError("-o and --force say where --restore writes")
+        raise click.UsageError("-o and --force require --restore")
     if options.name is None and (options.at or options.diff or options.restore):
-        raise click.UsageError("--at, --diff and --restore need a file")
+        raise click.UsageError("--at, --diff and --restore require a file")
     is_about_all_files = options.project or options.since or options.changed or options.verify
     if options.name is not None and is_about_all_files and (options.verify or not os.path.isdir(options.name)):
-        raise click.UsageError("--project, --since, --changed and --verify are about all files")
+        raise click.UsageError("--project, --since, --changed and --verify cannot be combined with a file or session")
 
 
 # All files
@@ -181,11 +187,11 @@ def _list_files(index: "SessionIndex", options: _FilesOptions, screen: Screen) -
         raise click.exceptions.Exit(1)
 
 
-# What is meant
+# Name resolution
 
 
 def _is_folder_name(index: "SessionIndex", name: str) -> bool:
-    """Say whether a name is that of a folder, and not of a file that agents touched."""
+    """Return whether a name is a directory, and not a file that agents accessed."""
     from steno.report.file_history.touched_files import find_paths_by_suffix
 
     if name == _LAST_NAME or _looks_like_id(name) or not os.path.isdir(name):
@@ -194,7 +200,7 @@ def _is_folder_name(index: "SessionIndex", name: str) -> bool:
 
 
 def _resolve_name(index: "SessionIndex", options: _FilesOptions) -> tuple[str, str]:
-    """Return the session that a name means, by its id, or else the path."""
+    """Return the session ID and path for a name; one of them is ""."""
     from steno.report.file_history.touched_files import find_touched_path
 
     name = options.name or ""
@@ -224,7 +230,7 @@ def _find_session_id(index: "SessionIndex", name: str, options: _FilesOptions) -
     file = find(name, search_roots(options.root, demo=options.demo))
     row = session_at(index.connection, file.path)
     if row is None:
-        raise NotFound(f"{name!r} is not in this index", hint="--root DIR looks at the folder it lies in")
+        raise NotFound(f"{name!r} is not in the index", hint="Add --root DIR with the directory of the file.")
     return row[0]
 
 
@@ -236,10 +242,10 @@ def _print_session_files(index: "SessionIndex", session: str, options: _FilesOpt
     from steno.report.file_history.touched_files import files_of_session
 
     if options.diff or options.restore:
-        raise BadRequest(f"{options.name!r} is a session", hint="--diff and --restore need a file")
+        raise BadRequest(f"{options.name!r} is a session", hint="--diff and --restore require a file.")
     turn = (options.at or "").removeprefix(":")
     if turn and not turn.isdecimal():
-        raise BadRequest(f"{options.at!r} is no turn of a session", hint="--at 4")
+        raise BadRequest(f"{options.at!r} is not a turn number", hint="Example: `--at 4`.")
     file_touches = files_of_session(index.connection, session, until=int(turn) if turn else None)
     title, project = index.connection.execute(
         "SELECT title, project FROM sessions WHERE id = ? ORDER BY agent != '' LIMIT 1", (session,)
@@ -264,7 +270,7 @@ def _print_file_history(index: "SessionIndex", path: str, options: _FilesOptions
 
     file_history = history(index.connection, path, open_session)
     if file_history is None:
-        raise NotFound(f"nothing is known of {path}")
+        raise NotFound(f"no session accessed {path}")
     if options.diff is not None:
         _print_diff(file_history, options.diff, options, screen)
     elif options.restore:
@@ -309,7 +315,7 @@ def _print_version(file_history: "History", version: "Version", options: _FilesO
         if version.text is None:
             raise click.exceptions.Exit(1)
     else:
-        # For whoever reads it from a pipe it is the file itself.
+        # A pipe receives the exact content of the file.
         write_bytes(version_bytes(version))
 
 
@@ -337,27 +343,27 @@ def _restore_version(index: "SessionIndex", file_history: "History", options: _F
     )
     version = _find_version(file_history, options.at or next((each.name for each in known_versions), _LAST_NAME))
     if version.name == _DISK_VERSION:
-        raise BadRequest("what is on the disk need not be restored")
+        raise BadRequest("the version on disk cannot be restored")
     number = version_number(file_history, version)
     output = options.output or _default_output(file_history, number, options)
     path, size = restore_version(version, output, force=options.force, roots=index.location.roots)
     if version.note:
-        print_error(f"version {number} is doubtful: {version.note}")
+        print_error(f"version {number} may be inexact: {version.note}")
     if options.as_json:
         write_json({"version": number, "path": path, "bytes": size})
     else:
-        screen.print_lines([[f"version {number} is now {path} ({size:,} bytes)"]])
+        screen.print_lines([[f"Wrote version {number} to {path} ({size:,} bytes)"]])
 
 
 def restore_version(
     version: "Version", output: str, *, force: bool = False, roots: Sequence[str] = ()
 ) -> tuple[str, int]:
-    """Write a version to a file, never below the folders of sessions; return its path and size.
+    """Write a version to a file outside of session directories; return the path and size.
 
     Raises:
-        NotFound: not all of the version is known.
-        BadRequest: the path names no file, or the version cannot be text of a file.
-        Unwritable: a file is there, or it cannot be written.
+        NotFound: parts of the version are unknown.
+        BadRequest: the path is not a file name, or the version is not valid text.
+        Unwritable: the file exists, or cannot be written.
     """
     from steno.report.file_history.file_versions import version_bytes
     from steno.store.environment import config_dir, home_dir, steno_home
@@ -369,23 +375,23 @@ def restore_version(
 
 
 def _default_output(file_history: "History", number: int, options: _FilesOptions) -> str:
-    """Return where to write without being told: a new name here; with --force the file itself.
+    """Return the default output path: a new name here, or with `force` the file itself.
 
-    What a session calls a file is not taken as a place to write to; only what somebody typed is.
+    The path comes from the user's argument, never from the recorded path alone.
     """
     typed_path = os.path.normpath(os.path.join(os.getcwd(), options.name or ""))
     if options.force:
         if file_history.path not in (typed_path, os.path.realpath(typed_path)):
             raise BadRequest(
-                f"{options.name!r} stands for {file_history.path}",
-                hint="--force writes over a file only where its whole path is named, or -o FILE",
+                f"{options.name!r} is {file_history.path}",
+                hint="Give the whole path to overwrite the file with --force, or use -o FILE.",
             )
         return typed_path
     stem, extension = os.path.splitext(os.path.basename(typed_path))
     return f"{stem}.v{number}{extension}"
 
 
-# All that can be checked
+# Verification
 
 
 def _verify_histories(options: _FilesOptions, screen: Screen) -> None:

@@ -43,51 +43,57 @@ class _SessionRow(msgspec.Struct):
     summary: SessionSummary
     title: str
     turns: int | None
-    """None where the file is too large to count them."""
+    """None if the file is too large to count turns."""
     short_id: str = ""
     shell_argument: str = ""
-    """What names it in another command: the short id, or its path where that does not."""
+    """Argument for other commands: the short ID, or the path if the ID is ambiguous."""
 
 
 class _Listing(msgspec.Struct):
-    """What was found: the rows to show, and what was left out."""
+    """The rows to show, and counts of the omitted ones."""
 
     rows: list[_SessionRow]
     total: int
     problems: list[Problem]
     hidden_count: int = 0
     first_omitted: DiscoveredFile | None = None
-    """The first one that the limit left out."""
+    """The first session beyond the limit."""
     is_filtered: bool = False
-    """Whether only some projects or some time were asked for."""
+    """Whether a filter was given."""
 
 
 @click.command("ls", short_help="List sessions, newest first.")
 @add_options(ROOT_OPTIONS)
-@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
-@click.option("--since", metavar="WHEN", help="Only sessions written since: 2026-11-07, 7d, 3h, …")
-@click.option("--until", metavar="WHEN", help="Only sessions written until then, that day included.")
+@click.option("--project", metavar="P", help="Filter by project path; `.` is the current directory")
+@click.option("--since", metavar="WHEN", help="Only sessions active since WHEN: 2026-11-07, 7d, 3h")
+@click.option("--until", metavar="WHEN", help="Only sessions last active until WHEN, that day included")
 @click.option(
     "--status",
     type=click.Choice(_STATUS_CHOICES),
-    help="Only sessions that stand so; `live` ones run, or have been waiting for less than a day.",
+    help="Filter by status; `live` is running, or waiting for less than a day",
 )
 @click.option(
     "--min-steps",
     metavar="N",
     type=click.IntRange(0),
     default=0,
-    help="Only sessions with at least N step records: user and assistant records, as in "
-    "steps.jsonl. Tool steps, as `show` counts them, are another figure.",
+    help="Only sessions with at least N step records, as in steps.jsonl",
 )
-@click.option("--answered", is_flag=True, help="Only sessions with a text answer that calls no tool.")
+@click.option("--answered", is_flag=True, help="Only sessions with a text answer without tool calls")
 @click.option(
     "--listed",
     is_flag=True,
-    help="Hide short sessions: not running, and fewer than 5 step records, or fewer than 10 and no text answer.",
+    help="Hide sessions that are not live and have under 5 step records, or under 10 and no text answer",
 )
-@click.option("--limit", metavar="N", default=30, show_default=True, type=click.IntRange(0), help="How many; 0 = all.")
-@click.option("--all", "everything", is_flag=True, help="Also those without a prompt.")
+@click.option(
+    "--limit",
+    metavar="N",
+    default=30,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Maximum number of sessions; 0 = all",
+)
+@click.option("--all", "everything", is_flag=True, help="Include sessions without a prompt")
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
@@ -100,10 +106,10 @@ def command(
     as_json: bool = False,
     **values: Any,
 ) -> None:
-    """List sessions, newest first, by the day they were last written.
+    """List sessions, newest first, grouped by the day of their last activity.
 
-    Marks: ● running, ! waits for an answer, ✗ failed, ◻ interrupted; a finished session has none.
-    ▪ is gone from the disk and only in the archive.
+    Marks: ● running, ! waiting for input, ✗ failed, ◻ interrupted, ▪ only in the archive; finished
+    sessions have none.
     """
     now = environment.now()
     listing = _collect_sessions(_ListOptions(**values), search_roots(root, demo=demo), now)
@@ -133,7 +139,7 @@ class _ListOptions(msgspec.Struct):
 
     @property
     def filters_by_steps(self) -> bool:
-        """Whether step records decide what is listed."""
+        """Whether a filter needs step records."""
         return bool(self.min_steps or self.answered or self.listed)
 
 
@@ -171,7 +177,7 @@ def _collect_sessions(options: _ListOptions, folders: tuple[str, ...] | None, no
         try:
             listing.rows.append(_SessionRow(found, summary, title, count_turns(found)))
         except Unreadable:
-            # It went away since it was found.
+            # The file was deleted after discovery.
             continue
     _set_short_ids(listing.rows, names)
     return listing
@@ -184,9 +190,9 @@ def _has_status(file: DiscoveredFile, summary: SessionSummary, status: str, now:
 
 
 def _matches_step_filters(file: DiscoveredFile, summary: SessionSummary, options: _ListOptions, now: float) -> bool:
-    """Return whether a session has the step records that are asked for.
+    """Return whether a session passes the filters on step records.
 
-    A file that is too large to be scanned for a listing has enough of them.
+    A file that is too large to be scanned for a listing passes.
     """
     try:
         step_counts = count_step_records(file)
@@ -209,7 +215,7 @@ def _step_counts(file: DiscoveredFile) -> dict[str, Any]:
 
 
 def _set_short_ids(rows: list[_SessionRow], names: list[str]) -> None:
-    """Give each row the shortest beginning of its id that no other session has."""
+    """Set the shortest unique ID prefix of each row."""
     from bisect import bisect_left
 
     for row in rows:
@@ -269,7 +275,7 @@ def _listing_lines(listing: _Listing, width: int, now: float) -> list[StyledLine
     lines += [_row_with_mark(rows[place], cells[place]) for place in sorted(live)]
     days = [humanize.day_name(row.file.mtime_ns / 1e9, now) for row in rows]
     counts = Counter(day for place, day in enumerate(days) if place not in live)
-    # Of the day at which the limit struck, only those that are shown are known.
+    # The total of the day that the limit cuts is unknown, so count only shown rows.
     truncated_day = humanize.day_name(listing.first_omitted.mtime_ns / 1e9, now) if listing.first_omitted else ""
     for place, row in enumerate(rows):
         if place in live:
@@ -284,7 +290,7 @@ def _listing_lines(listing: _Listing, width: int, now: float) -> list[StyledLine
 
 
 def _is_live(file: DiscoveredFile, summary: SessionSummary, now: float) -> bool:
-    """Whether somebody should look now: it runs, or has been waiting for less than a day."""
+    """Return whether a session is running, or has been waiting for less than a day."""
     if isinstance(file, ArchivedFile):
         return False
     return is_live(summary.ending, activity_age(now, summary.ended))
@@ -332,7 +338,7 @@ def _listing_columns(rows: list[_SessionRow], *, is_wide: bool) -> list[Column]:
 
 
 def _row_status(row: _SessionRow) -> str:
-    """Say how a session stands; of one that is gone, that alone."""
+    """Return the status of a session; an archived one has no other status."""
     return _ARCHIVED_STATUS if isinstance(row.file, ArchivedFile) else row.summary.status
 
 
@@ -341,11 +347,11 @@ def _last_activity(row: _SessionRow) -> str:
 
 
 def _limit_message(listing: _Listing) -> str:
-    """Say that the limit left sessions out; of how many is known unless projects were chosen."""
+    """Return the message for a cut listing; with filters the total is unknown."""
     visible = len(listing.rows)
     if listing.is_filtered:
-        return f"the newest {visible:,} that fit, there may be more; --limit 0 lists all"
-    return f"{visible:,} of {listing.total:,} sessions; --limit 0 lists all"
+        return f"showing the newest {visible:,} matching sessions; use --limit 0 to list all"
+    return f"showing {visible:,} of {listing.total:,} sessions; use --limit 0 to list all"
 
 
 def _print_next_steps(screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: bool) -> None:
@@ -368,14 +374,14 @@ def _print_next_steps(screen: Screen, listing: _Listing, root: tuple[str, ...], 
 
 
 def _print_empty_listing(screen: Screen, listing: _Listing, root: tuple[str, ...], root_options: str) -> None:
-    location = ", ".join(root) if root else "the demo" if root_options else ", ".join(resolve_roots())
+    location = ", ".join(root) if root else "the demo sessions" if root_options else ", ".join(resolve_roots())
     if not listing.total:
-        demo = f"`{program_name()} demo` writes some to look at."
+        demo = f"Run `{program_name()} demo` to write demo sessions."
         screen.print_lines([[f"No sessions in {location}. ", demo]])
     elif listing.hidden_count:
         hidden = humanize.count(listing.hidden_count, "session")
-        screen.print_lines([[f"Nothing to show: {hidden} without a prompt."]])
+        screen.print_lines([[f"No sessions to show; {hidden} without a prompt hidden."]])
         screen.print_next_steps([f"steno ls{root_options} --all"])
     else:
-        screen.print_lines([[f"No session fits, of {listing.total:,} in {location}."]])
+        screen.print_lines([[f"No sessions match these filters ({listing.total:,} in {location})."]])
         screen.print_next_steps([f"steno ls{root_options}"])

@@ -1,4 +1,4 @@
-"""`steno mcp`: serves the session history to agents over MCP on standard input and output."""
+"""`steno mcp`: serves session history to agents over MCP on standard input and output."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,44 +11,40 @@ from steno.cli.output.screen import Screen, write_json
 from steno.sanitize.terminal import ColourMode, StyledLine, wrap
 
 _HELP: Final = """\
-Give agents your history: an MCP server on the standard input and output.
+Serve your session history to agents over MCP, on standard input and output.
 
-It has five tools, all of which only read: search, brief, show, files and usage. What sessions say
-comes back quoted, in fences that it cannot close, with secrets masked, a page at a time.
+Offers five read-only tools: search, brief, show, files and usage. Text from sessions is returned
+page by page, as quoted material in fences that it cannot close, with secrets masked.
 
 \b
-  claude mcp add steno -- steno mcp                for Claude Code, in this project
-  claude mcp add -s user steno -- steno mcp        in all projects
-  claude mcp add steno -- steno mcp --project .    told only of the project it is in
-  steno mcp --tools                                what agents can ask
+Examples:
+  claude mcp add steno -- steno mcp                Add to Claude Code, in this project
+  claude mcp add -s user steno -- steno mcp        Add to Claude Code, in all projects
+  claude mcp add steno -- steno mcp --project .    Serve only sessions of this project
+  steno mcp --tools                                Describe the tools
 
-It is started by the agent, and ends when the agent closes it. Needs the extra `mcp`;
-without it, the command says how to install it.
+The agent starts and stops the server. Needs the extra `mcp`; without it, the command prints how to
+install it.
 """
 _PARAMETER_INDENT: Final = 4
 
 
-@click.command("mcp", help=_HELP, short_help="Give agents your history, over MCP.")
-@click.option("--tools", is_flag=True, help="Say which tools there are, and what each takes.")
-@click.option(
-    "--project",
-    metavar="P",
-    default="",
-    help="Tell only of projects whose path has P in it; `.` is where it is started.",
-)
+@click.command("mcp", help=_HELP, short_help="Serve your session history to agents over MCP.")
+@click.option("--tools", is_flag=True, help="Describe the tools and their parameters")
+@click.option("--project", metavar="P", default="", help="Filter by project path; `.` is the current directory")
 @add_options(ROOT_OPTIONS, JSON)
 @WIDTH
 @add_options(COLOR)
 def command(
     root: tuple[str, ...], color: ColourMode, width: int | None, project: str, *, demo: bool, tools: bool, as_json: bool
 ) -> None:
-    """Serve until the other side goes, or tell what is served."""
+    """Serve until the client disconnects, or describe the tools."""
     from steno.mcp_server.server import serve, tool_descriptions
     from steno.mcp_server.tool_io import SessionAccess
 
     if not tools:
         if as_json:
-            raise click.UsageError("--json goes with --tools")
+            raise click.UsageError("--json requires --tools")
         serve(SessionAccess(search_roots(root, demo=demo), project))
     elif as_json:
         write_json(tool_descriptions())

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _DEFAULT_KEY: Final = "steno"
 _MAX_SCRIPT_SIZE: Final = 16 << 20
 _DRIFT_TEXTS: Final = {
-    "prompt": "another prompt",
-    "result": "another result",
-    "order": "another order",
-    "tool": "a tool that is not offered",
-    "unknown": "nothing recorded answers",
+    "prompt": "different prompt",
+    "result": "different tool result",
+    "order": "different order",
+    "tool": "tool not offered",
+    "unknown": "no recorded response matches",
 }
 
 
@@ -43,38 +43,34 @@ class _ReplayOptions(msgspec.Struct):
     as_json: bool = False
 
 
-@click.command("replay", short_help="Serve recorded sessions as a model on loopback.")
+@click.command("replay", short_help="Serve recorded sessions as a Messages API for tests.")
 @click.argument("names", metavar="[SESSION]...", nargs=-1)
-@click.option("--script", metavar="FILE", help="Answer by a script, JSON or TOML, instead.")
+@click.option("--script", metavar="FILE", help="Take responses from a JSON or TOML script instead")
 @click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Listen on this port.  [default: any that is free]",
+    "--port", metavar="N", type=click.IntRange(0, 65535), default=0, help="Port to listen on  [default: any free port]"
 )
-@click.option("--key", metavar="KEY", help="Take only requests with this key.  [default: any]")
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="Leave after so many requests.")
-@click.option("--lenient", is_flag=True, help="Refuse nothing that can be understood.")
-@click.option("--unsigned", is_flag=True, help="Take thinking whoever signed it.")
+@click.option("--key", metavar="KEY", help="Accept only this API key  [default: any]")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Exit after N requests")
+@click.option("--lenient", is_flag=True, help="Accept requests that the Messages API would refuse")
+@click.option("--unsigned", is_flag=True, help="Accept thinking blocks with any signature")
 @add_options(ROOT_OPTIONS, JSON, COLOR)
 @click.pass_context
 def command(
     ctx: click.Context, names: tuple[str, ...], root: tuple[str, ...], color: ColourMode, *, demo: bool, **values: Any
 ) -> None:
-    """Serve sessions as a model that says again what it said, to test an agent without a network.
+    """Serve recorded sessions as a Messages API, to test agents without a network.
 
-    SESSION is a path, an id, the first letters of one, a title or part of one, or `last`. Each
-    request is matched to the record by what the user said last and by the results of tool calls;
-    what differs from the record is told as drift. Requests that the Messages API would refuse are
-    refused in its words. With --script the answers come from a file instead.
+    SESSION is a path, an ID, the first characters of an ID, a title or part of it, or `last`. Each
+    request is matched to the recording by its last prompt and its tool results; differences are
+    reported as drift. Requests that the Messages API would refuse get the same error. With
+    --script, responses come from a script file.
 
-    It listens on 127.0.0.1 only and goes on until Ctrl-C. With --json each event is one line. The
-    exit code is 1 when anything drifted or was refused.
+    Listens on 127.0.0.1 until Ctrl-C. --json prints one line per event. The exit code is 1 if a
+    request drifted or was refused.
     """
     command_options = _ReplayOptions(**values)
     if bool(names) == bool(command_options.script):
-        raise click.UsageError("name sessions to replay, or a script with --script")
+        raise click.UsageError("give sessions to replay, or --script")
     reporter = _JsonReporter() if command_options.as_json else _TextReporter(Screen(color))
     responder = (
         _load_script(command_options.script)
@@ -84,7 +80,7 @@ def command(
     try:
         asyncio.run(_run_server(responder, command_options, reporter))
     except KeyboardInterrupt:
-        # The usual way to leave.
+        # Ctrl-C stops the server.
         sys.stdout.flush()
     reporter.report_end(responder)
     if reporter.has_problems:
@@ -114,7 +110,9 @@ def _load_replay(
     for session in sessions:
         session.close()
     if not replay.replies:
-        raise NotFound("no answer of a model is recorded there", hint="there is nothing to serve")
+        raise NotFound(
+            "these sessions contain no responses", hint="Choose sessions with an answer; run `steno ls --answered`."
+        )
     return replay
 
 
@@ -145,7 +143,7 @@ async def _run_server(
 
 
 class _ReplayReporter:
-    """Counts what happens; how it is told is up to those below."""
+    """Counts requests, refusals and drift; subclasses print them."""
 
     def __init__(self) -> None:
         self.request_count = 0
@@ -154,25 +152,25 @@ class _ReplayReporter:
 
     @property
     def has_problems(self) -> bool:
-        """Whether anything drifted or was refused."""
+        """Whether a request drifted or was refused."""
         return bool(self.refused_count or self.drift_count)
 
     def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
-        """Say where the server is."""
+        """Report the URL of the server."""
         raise NotImplementedError
 
     def report_request(self, received: "ReceivedRequest") -> None:
-        """Tell of a request that was answered."""
+        """Report an answered request."""
         self.request_count += 1
         self.refused_count += received.refusal is not None
 
     def report_drift(self, drift: "ReplayDifference") -> None:
-        """Tell what came otherwise than it was recorded."""
+        """Report a difference from the recording."""
         _ = drift
         self.drift_count += 1
 
     def report_end(self, responder: "ReplayResponder | ScriptedResponder") -> None:
-        """Tell how it went."""
+        """Report the totals."""
         raise NotImplementedError
 
 
@@ -186,21 +184,21 @@ class _TextReporter(_ReplayReporter):
         sys.stdout.flush()
 
     def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
-        """Say where the server is and how to make a client use it."""
+        """Print the URL and the environment variables for a client."""
         self._print_lines(
             [f"{_responder_name(responder)} on ", (server.url, "bold")],
             [],
             [f"  export ANTHROPIC_BASE_URL={server.url}"],
             [f"  export ANTHROPIC_API_KEY={key}"],
             [],
-            [("Ctrl-C ends.", "dim")],
+            [("Press Ctrl-C to stop.", "dim")],
         )
 
     def report_request(self, received: "ReceivedRequest") -> None:
-        """Tell of a request in a line; of a refusal with its reason."""
+        """Print a request in one line, and the reason if it was refused."""
         super().report_request(received)
         request_text = one_line(f"{received.method} {received.path}", self._screen.width - 14)
-        line: StyledLine = [(f"{self.request_count:>4}  {request_text}  {received.status or 'cut'}", "dim")]
+        line: StyledLine = [(f"{self.request_count:>4}  {request_text}  {received.status or 'aborted'}", "dim")]
         if received.refusal is None:
             self._print_lines(line)
             return
@@ -208,28 +206,28 @@ class _TextReporter(_ReplayReporter):
         self._print_lines(line, ["      ", ("refused", "bold red"), f"  {reason}"])
 
     def report_drift(self, drift: "ReplayDifference") -> None:
-        """Tell what came otherwise than it was recorded."""
+        """Print the recorded and the received content."""
         super().report_drift(drift)
         width = self._screen.width - 18
-        position = f"  {drift.thread[:8]} answer {drift.take}" if drift.take else ""
+        position = f"  {drift.thread[:8]} response {drift.take}" if drift.take else ""
         self._print_lines(
             ["      ", ("drift", "bold yellow"), f"  {_DRIFT_TEXTS[drift.what]}", (position, "dim")],
             [("        recorded  ", "dim"), one_line(drift.expected or "nothing", width)],
-            [("        came      ", "dim"), one_line(drift.came or "nothing", width)],
+            [("        received  ", "dim"), one_line(drift.came or "nothing", width)],
         )
 
     def report_end(self, responder: "ReplayResponder | ScriptedResponder") -> None:
-        """Tell how it went."""
+        """Print the totals."""
         parts = [humanize.count(self.request_count, "request")]
         if (remaining := _unused_answers(responder)) is not None:
-            parts.append(f"{humanize.count(remaining, 'recorded answer')} not asked for")
+            parts.append(f"{humanize.count(remaining, 'recorded response')} unused")
         parts += [f"{self.refused_count:,} refused"] if self.refused_count else []
-        parts += [humanize.count(self.drift_count, "drift")] if self.drift_count else []
+        parts += [f"{self.drift_count:,} drifted"] if self.drift_count else []
         self._print_lines([], [", ".join(parts)])
 
 
 class _JsonReporter(_ReplayReporter):
-    """Tells it to programs: one line an event."""
+    """Prints one JSON line per event."""
 
     def _print_event(self, event: str, **fields: Any) -> None:
         from steno.format.encode import encode_line
@@ -238,12 +236,12 @@ class _JsonReporter(_ReplayReporter):
         sys.stdout.buffer.flush()
 
     def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
-        """Write where the server is."""
+        """Print the URL and environment variables."""
         names = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": key}
         self._print_event("listening", url=server.url, env=names, answers=_unused_answers(responder))
 
     def report_request(self, received: "ReceivedRequest") -> None:
-        """Write how a request was answered."""
+        """Print an answered request."""
         super().report_request(received)
         refused = received.refusal.message if received.refusal else None
         self._print_event(
@@ -258,27 +256,27 @@ class _JsonReporter(_ReplayReporter):
         )
 
     def report_drift(self, drift: "ReplayDifference") -> None:
-        """Write what came otherwise than it was recorded."""
+        """Print a difference from the recording."""
         super().report_drift(drift)
         self._print_event("drift", **msgspec.to_builtins(drift))
 
     def report_end(self, responder: "ReplayResponder | ScriptedResponder") -> None:
-        """Write how it went."""
+        """Print the totals."""
         self._print_event(
             "ended",
             requests=self.request_count,
             refused=self.refused_count,
             drifts=self.drift_count,
-            left=_unused_answers(responder),
+            unused_responses=_unused_answers(responder),
         )
 
 
 def _unused_answers(responder: "ReplayResponder | ScriptedResponder") -> int | None:
-    """Return how many recorded answers were not asked for; None for a script."""
+    """Return the number of unused recorded responses; None for a script."""
     remaining = getattr(responder, "unused_replies", None)
     return None if remaining is None else len(remaining)
 
 
 def _responder_name(responder: "ReplayResponder | ScriptedResponder") -> str:
     remaining = _unused_answers(responder)
-    return "A script" if remaining is None else humanize.count(remaining, "recorded answer")
+    return "Script" if remaining is None else humanize.count(remaining, "recorded response")

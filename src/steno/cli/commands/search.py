@@ -24,30 +24,33 @@ if TYPE_CHECKING:
 
 
 _EXCLUSION_MARK: Final = "\0"
-"""Stands before a word that is to be left out, so that it is not taken for an option."""
+"""Prefix of excluded words (`-word`), so that click does not parse them as options."""
 _SHORT_OPTION_LENGTH: Final = 2
 _HELP: Final = """\
-Find words in prompts, answers, thinking, tool inputs and outputs, paths, titles.
+Search prompts, answers, thinking, tool calls and results, paths and titles.
 
-All words must stand in one message. Identifiers, paths and versions are found as they are written;
-a word that is nowhere is looked for inside longer words. Newest first, by session.
-
-\b
-  connection reset    both words            '"read only"'       the phrase
-  auth* *part*        begins, has inside    this OR that        either
-  -timeout            without it            -tool:Bash          also of filters
+A message matches if it contains all words. Identifiers, paths and versions match as written; a
+word without a match is also searched inside longer words. Results are grouped by session, newest
+first.
 
 \b
+Query syntax:
+  connection reset    both words            '"read only"'    the phrase
+  auth* *part*        prefix, substring     this OR that     either word
+  -timeout            not this word         -tool:Bash       not this filter
+
+\b
+Filters:
   tool:Bash  file:login.py  in:prompt  role:user  model:opus  branch:main
   project:.  session:last   since:7d   until:yesterday        has:error
 """
 
 
 class _SearchCommand(click.Command):
-    """The command; `-word` leaves a word out and is no option."""
+    """A command that accepts `-word` as an excluded word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Hide words that begin with a dash from the parser of options."""
+        """Parse options without excluded words."""
         value_options = {
             name
             for param in self.get_params(ctx)
@@ -80,23 +83,31 @@ class _SearchOptions(msgspec.Struct):
     as_json: bool = False
 
 
-@click.command("search", cls=_SearchCommand, help=_HELP, short_help="Find words in every session.")
+@click.command("search", cls=_SearchCommand, help=_HELP, short_help="Search the text of all sessions.")
 @click.argument("query", metavar="WORDS...", nargs=-1)
-@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
-@click.option("--since", metavar="WHEN", help="Only what was said since: 2026-11-07, 7d, 3h, …")
-@click.option("--until", metavar="WHEN", help="Only what was said until then, that day included.")
-@click.option("--regex", metavar="RE", help="Only texts that this pattern fits; words are optional.")
-@click.option("--rank", is_flag=True, help="The best first, not the newest.")
-@click.option("--oldest", is_flag=True, help="The oldest first.")
+@click.option("--project", metavar="P", help="Filter by project path; `.` is the current directory")
+@click.option("--since", metavar="WHEN", help="Only messages since WHEN: 2026-11-07, 7d, 3h")
+@click.option("--until", metavar="WHEN", help="Only messages until WHEN, that day included")
+@click.option("--regex", metavar="RE", help="Only text that matches this pattern; words are optional")
+@click.option("--rank", is_flag=True, help="Sort by relevance")
+@click.option("--oldest", is_flag=True, help="Sort oldest first")
 @click.option(
-    "--limit", metavar="N", default=10, show_default=True, type=click.IntRange(0), help="How many sessions; 0 = all."
+    "--limit",
+    metavar="N",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Maximum number of sessions; 0 = all",
 )
 @click.option(
-    "--each", metavar="N", type=click.IntRange(0), help="How many hits of each; 0 = all.  [default: 4, with --json all]"
+    "--each",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Maximum number of matches per session; 0 = all  [default: 4; all with --json]",
 )
-@click.option("--sessions", is_flag=True, help="Only list the sessions.")
-@click.option("--count", is_flag=True, help="Only say how many messages have it.")
-@click.option("--audit", is_flag=True, help="Account for every byte: what is searched, what is not.")
+@click.option("--sessions", is_flag=True, help="List only the sessions")
+@click.option("--count", is_flag=True, help="Print only the number of matching messages")
+@click.option("--audit", is_flag=True, help="Report which bytes of the session files are searched")
 @NO_SYNC
 @add_options(ROOT_OPTIONS, JSON)
 @WIDTH
@@ -112,17 +123,15 @@ def command(
     no_sync: bool,
     **values: Any,
 ) -> None:
-    """Look for words, and tell what was found."""
+    """Search and print the matches."""
     command_options = _SearchOptions(**values)
     if command_options.rank and command_options.oldest:
-        raise click.UsageError("--rank and --oldest exclude each other")
+        raise click.UsageError("--rank cannot be combined with --oldest")
     screen = Screen(color, width)
-    with open_fresh_index(
-        root, demo=demo, no_sync=no_sync, while_syncing="what it has not finished is not found yet"
-    ) as index:
+    with open_fresh_index(root, demo=demo, no_sync=no_sync, while_syncing="results may be incomplete") as index:
         if audit:
             if query or command_options.regex:
-                raise click.UsageError("--audit looks at everything; it takes no words")
+                raise click.UsageError("--audit cannot be combined with a query")
             from steno.cli.output.search_results import print_audit
 
             print_audit(index, screen, as_json=command_options.as_json)
@@ -141,12 +150,12 @@ def _run_search(index: "SessionIndex", text: str, options: _SearchOptions, scree
     order = "rank" if options.rank else "oldest" if options.oldest else "newest"
     pattern = RegexPattern(options.regex) if options.regex is not None else None
     result = finder.find(query, order, require_terms=pattern is None)
-    # The pattern is looked for again where excerpts are made: its limit holds until the end.
+    # Excerpts match the pattern again, so its time limit applies until they are printed.
     with nullcontext() if pattern is None else pattern:
         if pattern is not None:
             _filter_by_pattern(index, result, pattern)
         for term in result.query_forms.ignored:
-            print_error(f"{ignored_reason(term)}: left out", "--regex looks for anything")
+            print_error(f"{ignored_reason(term)}: ignored", "Use --regex to search for any text.")
         _print_results(SearchResults(index, finder, result, pattern, root_options), query, options, screen)
     if pattern is not None:
         _report_pattern_limits(pattern)
@@ -179,10 +188,9 @@ def _filter_by_pattern(index: "SessionIndex", result: "SearchResult", pattern: "
 
 def _report_pattern_limits(pattern: "RegexPattern") -> None:
     if pattern.slow_count:
-        verb = "was" if pattern.slow_count == 1 else "were"
-        print_error(f"{humanize.count(pattern.slow_count, 'text')} took the pattern too long, {verb} skipped")
+        print_error(f"skipped {humanize.count(pattern.slow_count, 'text')}: the pattern took too long")
     if pattern.truncated_count:
-        print_error(f"{humanize.count(pattern.truncated_count, 'text')} longer than 4 MB, looked at in part")
+        print_error(f"searched only the start of {humanize.count(pattern.truncated_count, 'text')} longer than 4 MB")
 
 
 def _print_results(results: "SearchResults", query: "Query", options: _SearchOptions, screen: Screen) -> None:

@@ -1,4 +1,4 @@
-"""`steno show`: shows one session as a transcript, a record tree, records or API messages."""
+"""`steno show`: shows a session as a transcript, a record tree, records or API messages."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ _VIEW_OPTIONS: Final = {
     "as_resumed": ("client", "prompt", "all", "json"),
     "raw": (),
 }
-"""The views, and the options that say something about each."""
+"""The options that each view accepts."""
 
 
 class _ShowOptions(msgspec.Struct):
@@ -50,18 +50,18 @@ class _ShowOptions(msgspec.Struct):
     as_json: bool = False
     no_pager: bool = False
     show_command: str = ""
-    """How to show the same session once more."""
+    """Command that shows the session again."""
 
 
 class _ShowCommand(click.Command):
-    """The command; of several views click would silently take the last."""
+    """A command that rejects several views; click would silently use the last."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse more than one view."""
+        """Parse the arguments and check that at most one view is given."""
         views = [view for view in _VIEW_OPTIONS if _view_flag(view) in args]
         if len(views) > 1:
             flags = " and ".join(_view_flag(view) for view in views)
-            raise click.UsageError(f"{flags} exclude each other", ctx)
+            raise click.UsageError(f"{flags} cannot be combined", ctx)
         return super().parse_args(ctx, args)
 
 
@@ -69,32 +69,32 @@ def _view_flag(view: str) -> str:
     return "--" + view.replace("_", "-")
 
 
-@click.command("show", cls=_ShowCommand, short_help="Read one session.")
+@click.command("show", cls=_ShowCommand, short_help="Show a session as turns, records or API messages.")
 @SESSION
-@click.option("--turns", "view", flag_value="turns", help="The story, turn by turn (the default).")
-@click.option("--graph", "view", flag_value="graph", help="The tree of records.")
-@click.option("--records", "view", flag_value="records", help="Every record and gap of the file.")
-@click.option("--messages", "view", flag_value="messages", help="The whole talk as API messages.")
-@click.option("--as-resumed", "view", flag_value="as_resumed", help="What a client would send on resume.")
-@click.option("--client", metavar="V", help=f"Which client resumes.  [default: {_LATEST_VERSION}]")
-@click.option("--prompt", metavar="TEXT", help="The prompt it is resumed with.")
-@click.option("--turn", metavar="N", type=click.IntRange(1), help="Only this turn.")
-@click.option("--at", metavar="WHERE", help="Around one record: its id, or its byte in the file.")
-@click.option("--branch", metavar="N", type=click.IntRange(1), help="An abandoned branch instead.")
-@click.option("--agent", metavar="ID", help="A sub-agent's own story.")
-@click.option("--thinking", is_flag=True, help="Show thoughts in full.")
-@click.option("--raw", metavar="UUID", help="The exact bytes of one record.")
-@click.option("--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too.")
+@click.option("--turns", "view", flag_value="turns", help="Show turns as a transcript (default)")
+@click.option("--graph", "view", flag_value="graph", help="Show the tree of records")
+@click.option("--records", "view", flag_value="records", help="List all records and gaps of the file")
+@click.option("--messages", "view", flag_value="messages", help="Show the conversation as API messages")
+@click.option("--as-resumed", "view", flag_value="as_resumed", help="Show what Claude Code would send on resume")
+@click.option("--client", metavar="V", help=f"Claude Code version for --as-resumed  [default: {_LATEST_VERSION}]")
+@click.option("--prompt", metavar="TEXT", help="Prompt for --as-resumed")
+@click.option("--turn", metavar="N", type=click.IntRange(1), help="Show only this turn")
+@click.option("--at", metavar="WHERE", help="Show one record in context, by UUID or byte offset")
+@click.option("--branch", metavar="N", type=click.IntRange(1), help="Show an abandoned branch")
+@click.option("--agent", metavar="ID", help="Show the transcript of a sub-agent")
+@click.option("--thinking", is_flag=True, help="Show thinking in full")
+@click.option("--raw", metavar="UUID", help="Print the exact bytes of one record")
+@click.option("--all", "everything", is_flag=True, help="Include notes, hooks, summaries and long output")
 @add_options(ROOT_OPTIONS, JSON)
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(
     name: str, root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
-    """Read one session: what was asked, what was done, what was answered.
+    """Show a session as turns, records or API messages.
 
-    SESSION is a path, an id, the first letters of one, a sub-agent's id, a title or part of one,
+    SESSION is a path, an ID, the first characters of an ID, a sub-agent ID, a title or part of it,
     or `last`.
     """
     command_options = _ShowOptions(**values)
@@ -109,7 +109,7 @@ def command(
 
 
 def _check_options(options: _ShowOptions) -> None:
-    """Refuse options that say nothing about the view that was asked for."""
+    """Check that every option applies to the view."""
     view = "raw" if options.raw is not None else options.view or "turns"
     options_set = {
         "turn": options.turn is not None,
@@ -124,12 +124,12 @@ def _check_options(options: _ShowOptions) -> None:
     }
     for option in (name for name, is_told in options_set.items() if is_told):
         if option not in _VIEW_OPTIONS[view]:
-            raise click.UsageError(f"--{option} says nothing about {_view_flag(view)}")
+            raise click.UsageError(f"--{option} cannot be combined with {_view_flag(view)}")
     if options.branch is not None and options.agent is not None:
-        raise click.UsageError("--branch and --agent exclude each other")
+        raise click.UsageError("--branch cannot be combined with --agent")
     for option in ("turn", "branch", "json"):
         if options.at is not None and options_set[option]:
-            raise click.UsageError(f"--at and --{option} exclude each other")
+            raise click.UsageError(f"--at cannot be combined with --{option}")
 
 
 def _print_records(file: DiscoveredFile, screen: Screen, options: _ShowOptions) -> None:
@@ -174,10 +174,10 @@ def _print_session(name: str, folders: tuple[str, ...] | None, screen: Screen, o
 def _check_has_records(file: DiscoveredFile, session: Session) -> None:
     if session.transcript.nodes:
         return
-    reason = "the file is empty"
+    reason = "The file is empty."
     if session.transcript.gaps:
-        reason = f"{humanize.size(file.size)} that are no session; `--records` shows the gaps"
-    raise NotFound(f"{os.path.basename(file.path)} holds no record", hint=reason)
+        reason = f"The file has {humanize.size(file.size)} of other data. Use `--records` to list the gaps."
+    raise NotFound(f"no records in {os.path.basename(file.path)}", hint=reason)
 
 
 def _print_record_tree(file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions) -> None:
@@ -191,7 +191,7 @@ def _print_record_tree(file: DiscoveredFile, session: Session, screen: Screen, o
 
 
 def _owner_of_agent(agent: DiscoveredFile, folders: tuple[str, ...] | None) -> DiscoveredFile | None:
-    """Return the session a sub-agent worked for, if it is there."""
+    """Return the session that started a sub-agent, or None."""
     from steno.store.discovery import Discovery
 
     discovery = Discovery("")
@@ -241,7 +241,7 @@ def _print_next_steps(screen: Screen, line: str) -> None:
 
 
 def _session_argument(name: str, file: DiscoveredFile, folders: tuple[str, ...] | None) -> str:
-    """Return a name for the same session that still fits it tomorrow, for a shell."""
+    """Return a shell argument that keeps naming this session; `last` becomes its ID."""
     from shlex import quote
 
     if name != "last":
@@ -268,9 +268,9 @@ def _print_messages(
         name = os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
         warn_of_unsent_summary(session.transcript, name)
     if not messages and options.view == "as_resumed":
-        print_error(f"client {options.client or _LATEST_VERSION} would refuse this file", "there is nothing to resume")
+        print_error(f"Claude Code {options.client or _LATEST_VERSION} would refuse this file", "No messages to send.")
     elif not messages:
-        print_error("there is no message in this file")
+        print_error("no messages in this file")
     if options.as_json:
         write_json(messages)
         return

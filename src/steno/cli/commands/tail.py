@@ -1,4 +1,4 @@
-"""`steno tail`: follows sessions while they are written, event by event."""
+"""`steno tail`: follows live sessions event by event."""
 
 import os
 import sys
@@ -42,11 +42,11 @@ _RAIL_WIDTH: Final = 6
 _ID_LENGTH: Final = 4
 _MIN_TITLE_WIDTH: Final = 12
 _TURN_ENDINGS: Final = {
-    "answered": ("! ", "waits for you"),
-    "asks": ("! ", "waits for your answer"),
+    "answered": ("! ", "waiting for input"),
+    "asks": ("! ", "waiting for your answer"),
     "interrupted": ("◻ ", "interrupted"),
     "failed": ("✗ ", "failed"),
-    "left": ("", "the client was closed"),
+    "left": ("", "Claude Code was closed"),
 }
 _SourceKey = tuple[str, str, str]
 
@@ -56,12 +56,12 @@ class _EventContext(msgspec.Struct):
     transcript: Transcript
     is_waiting: bool = True
     is_last: bool = False
-    """Whether its speaker has nothing more to say for now."""
+    """Whether this is the last text of its turn."""
     is_nested: bool = False
 
 
 class LiveTranscript:
-    """Tells events to one screen, in order. Remembers who spoke last."""
+    """Renders events of several sessions in order, with a heading when the source changes."""
 
     def __init__(self, options: RenderOptions) -> None:
         self._options = options
@@ -75,10 +75,10 @@ class LiveTranscript:
     def lines(
         self, events: Sequence[SourcedEvent], *, is_history: bool = False, stale_paths: Collection[str] = ()
     ) -> Iterator[StyledLine]:
-        """Yield the lines of some events that came together.
+        """Yield the lines of a batch of events.
 
-        With `is_history` the records behind them are read again, else each speaker still has them;
-        of files in `stale_paths` nobody waits for an answer any more.
+        With `is_history`, records are read again from the files; otherwise the followers still hold
+        them. Files in `stale_paths` are not waiting for input.
         """
         transcripts: dict[str, Transcript] = {}
         if is_history:
@@ -135,7 +135,7 @@ class LiveTranscript:
             yield ["    ", ("│ ", style), *line] if context.is_nested else line
         self._last_call = call
 
-    # Who speaks
+    # Source headings
 
     def _source_label_lines(self, speaker: FollowedFile, event: Event) -> Iterator[StyledLine]:
         source_key = _source_key(speaker, event)
@@ -170,7 +170,7 @@ class LiveTranscript:
         description = one_line(description, available)
         return ["    ", ("┌ ", style), (name, f"bold {style}"), "  ", description]
 
-    # What is said
+    # Events
 
     def _event_lines(self, event: Event, context: _EventContext) -> Iterator[StyledLine]:
         match event.kind:
@@ -203,7 +203,7 @@ class LiveTranscript:
         if not self._is_after_blank:
             yield []
         if event.back:
-            text = "╌╌ went back to here; what came behind it is abandoned"
+            text = "╌╌ rewound to here; the later turns are abandoned"
             yield [(truncate(text, context.render_options.width), "dim")]
         yield from prompt_lines(prompt, event.turn, event.time, context.render_options)
         yield []
@@ -220,7 +220,7 @@ class LiveTranscript:
         try:
             yield from list(renderer.step_lines(context.transcript, step, column))
         except Unreadable:
-            # The file is another one by now; what is known of the step is told.
+            # The file was replaced; render the step without its records.
             step_without_records = msgspec.structs.replace(step, call=None, result=None)
             yield from renderer.step_lines(context.transcript, step_without_records, column)
 
@@ -253,12 +253,12 @@ class LiveTranscript:
 
 
 def _narrow_verb_column(column: int, context: _EventContext) -> int:
-    """Return the columns for verbs that a narrow screen can spare."""
+    """Return the width of the verb column, limited on narrow screens."""
     return min(column, max(context.render_options.width // 5, 6))
 
 
 def _last_turn_ends(events: Sequence[SourcedEvent]) -> set[int]:
-    """Return the places of the ends that nothing of the same speaker comes behind."""
+    """Return the indexes of turn ends that no later turn of the same file follows."""
     last: dict[str, int] = {}
     for index, sourced in enumerate(events):
         if sourced.event.kind in ("turn", "end"):
@@ -273,15 +273,15 @@ def _source_key(speaker: FollowedFile, event: Event) -> _SourceKey:
 def _problem_text(event: Event) -> str:
     match event.kind:
         case "damage":
-            return f"{humanize.size(event.size)} that are no record ({event.text})"
+            return f"{humanize.size(event.size)} without a valid record ({event.text})"
         case "anew":
-            return "the file was cut short or replaced: it began anew"
+            return "the file was truncated or replaced; reading from the start"
         case _:
-            return "the file is gone"
+            return "the file was deleted"
 
 
 def event_json(sourced: SourcedEvent) -> dict[str, Any]:
-    """Return an event for programs; what does not apply is left out."""
+    """Return an event as JSON, without empty fields."""
     speaker, event = sourced.source, sourced.event
     prompt, compaction = event.prompt, event.compaction
     agent_id = event.agent or speaker.agent_id
@@ -324,30 +324,30 @@ class _TailOptions(msgspec.Struct):
 
 @click.command("tail", short_help="Follow live sessions.")
 @OPTIONAL_SESSION
-@click.option("--all", "everyone", is_flag=True, help="Every session, also those that begin later.")
-@click.option("--last", metavar="N", type=click.IntRange(0), help="Begin with the last N turns.  [default: 1]")
-@click.option("--since", metavar="WHEN", help="Begin with the turns since then: 10m, 3h, today, …")
-@click.option("--thinking", is_flag=True, help="Show thoughts in full.")
-@click.option("--notes", is_flag=True, help="Notes, hooks and long output too.")
-@click.option("-n", "--no-follow", is_flag=True, help="Print what there is and leave.")
+@click.option("--all", "everyone", is_flag=True, help="Follow all sessions, including new ones")
+@click.option("--last", metavar="N", type=click.IntRange(0), help="Start with the last N turns  [default: 1]")
+@click.option("--since", metavar="WHEN", help="Start with the turns since WHEN: 10m, 3h, today")
+@click.option("--thinking", is_flag=True, help="Show thinking in full")
+@click.option("--notes", is_flag=True, help="Include notes, hooks and long output")
+@click.option("-n", "--no-follow", is_flag=True, help="Print existing turns and exit")
 @add_options(ROOT_OPTIONS, JSON)
 @WIDTH
 @add_options(COLOR)
 def command(
     name: str | None, root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
-    """Follow a session while it is written: prompts, steps, outcomes, answers, sub-agents.
+    """Follow a live session: prompts, steps, results, answers and sub-agents.
 
-    SESSION is a path, an id, the first letters of one, a title or part of one, or `last`. Without
-    it, the session of this folder that was written last is followed, else the last of all.
+    SESSION is a path, an ID, the first characters of an ID, a title or part of it, or `last`.
+    Without SESSION, follows the newest session of the current directory, or else the newest of all.
 
-    It begins with the last turn and goes on until Ctrl-C. With --json each event is one line.
+    Starts with the last turn and follows until Ctrl-C. --json prints one line per event.
     """
     command_options = _TailOptions(**values)
     if name and command_options.everyone:
-        raise click.UsageError("--all and a session exclude each other")
+        raise click.UsageError("--all cannot be combined with SESSION")
     if command_options.last is not None and command_options.since is not None:
-        raise click.UsageError("--last and --since exclude each other")
+        raise click.UsageError("--last cannot be combined with --since")
     folders = search_roots(root, demo=demo)
     source = (
         _AllSessionsSource(folders, command_options)
@@ -366,12 +366,12 @@ def command(
 def _selected_file(name: str | None, folders: tuple[str, ...] | None) -> DiscoveredFile:
     file = find(name, folders) if name else _newest_in_cwd(folders) or find("last", folders)
     if not os.path.exists(file.path):
-        raise NotFound(f"{os.path.basename(file.path)} is not on disk any more")
+        raise NotFound(f"{os.path.basename(file.path)} is no longer on disk")
     return file
 
 
 def _newest_in_cwd(folders: tuple[str, ...] | None) -> DiscoveredFile | None:
-    """Return the session that was written last in the project around the current folder."""
+    """Return the newest session of a project that contains the current directory."""
     cwd = os.getcwd()
     for file, summary in summarize_files(sessions_newest_first(folders)):
         project = summary.project
@@ -399,7 +399,7 @@ def _follow_source(
                 reporter.print_history(source.initial_events())
                 reporter.print_watching(source.description)
                 if watch.polling_reason:
-                    print_error("the system cannot watch files; looking every 2 s", watch.polling_reason)
+                    print_error("cannot watch files; checking every 2 s", watch.polling_reason)
                 continue
             paths = set(changes.paths)
             if changes.rescan:
@@ -417,7 +417,7 @@ class _SingleSessionSource:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Where to watch: the project's folder; of a file that lies elsewhere only the file."""
+        """Paths to watch: the project directory, or only the file if it is outside of one."""
         path = self._file.path
         if self._file.place.slug:
             return (os.path.dirname(path) or os.curdir,)
@@ -431,7 +431,7 @@ class _SingleSessionSource:
         return _merge_by_time(events, *(self._agent_events(agent, events) for agent in agents))
 
     def _agent_events(self, file: DiscoveredFile, events: Sequence[SourcedEvent]) -> list[SourcedEvent]:
-        """Return what a sub-agent said since the first of those turns began."""
+        """Return the events of a sub-agent since the first of these events."""
         event_times = [event_item.event.time for event_item in events if event_item.event.time is not None]
         if not event_times:
             self.multi_tail.ignore(file)
@@ -439,7 +439,7 @@ class _SingleSessionSource:
         return self.multi_tail.start_with_recent(file, RecentTurns(since=min(event_times).timestamp()))
 
     def files_to_scan(self) -> Iterator[str]:
-        """Yield the files to look at when nobody knows what changed."""
+        """Yield the files to read when the changed paths are unknown."""
         yield self._file.path
         try:
             yield from (agent.path for agent in self.multi_tail.agents(self._file))
@@ -455,7 +455,7 @@ class _AllSessionsSource:
         self.description = ""
 
     def initial_events(self) -> list[SourcedEvent]:
-        """Return the last turns of the sessions that are alive, or were written since then."""
+        """Return the last turns of live sessions, or of sessions written since --since."""
         now = environment.now()
         since = clock.parse_time_range(self._options.since, now)[0] if self._options.since else now - WAITING_SECONDS
         files = list(self._transcripts())
@@ -474,13 +474,13 @@ class _AllSessionsSource:
         )
         agents = [found for found in recent if first_event and found.place.role == "agent"]
         first_time = first_event.timestamp() if first_event else 0.0
-        self.description = f"watching {humanize.count(len(files), 'file')}"
+        self.description = f"Watching {humanize.count(len(files), 'file')}"
         return _merge_by_time(
             session_events, *(self.multi_tail.start_with_recent(each, RecentTurns(since=first_time)) for each in agents)
         )
 
     def files_to_scan(self) -> Iterator[str]:
-        """Yield the files to look at when nobody knows what changed."""
+        """Yield the files to read when the changed paths are unknown."""
         return (file.path for file in self._transcripts() if self.multi_tail.has_changes(file))
 
     def _transcripts(self) -> Iterator[DiscoveredFile]:
@@ -495,7 +495,7 @@ def _recent_turns(options: _TailOptions) -> RecentTurns:
 
 
 def _merge_by_time(*event_lists: Iterable[SourcedEvent]) -> list[SourcedEvent]:
-    """Return the events of several speakers by their time; each one's own stay in order."""
+    """Merge events of several files by time; the order within a file is kept."""
     timed: list[tuple[float, SourcedEvent]] = []
     for events_of_source in event_lists:
         latest = 0.0
@@ -529,7 +529,7 @@ class _TextTailReporter:
         self._transcript = LiveTranscript(render_options)
 
     def print_history(self, events: list[SourcedEvent]) -> None:
-        """Tell what was there before."""
+        """Print the existing events."""
         now = environment.now()
         stale_paths = {
             path
@@ -540,32 +540,32 @@ class _TextTailReporter:
         sys.stdout.flush()
 
     def print_watching(self, description: str) -> None:
-        """Say to a person that it goes on."""
+        """Print on terminals what is being watched."""
         if self._screen.is_terminal and description:
-            self._screen.print_lines([[(f"{description}; Ctrl-C ends", "dim")]])
+            self._screen.print_lines([[(f"{description}. Press Ctrl-C to stop.", "dim")]])
             sys.stdout.flush()
 
     def print_new(self, events: list[SourcedEvent]) -> None:
-        """Tell what has just been written."""
+        """Print new events."""
         self._screen.print_lines(self._transcript.lines(events))
         sys.stdout.flush()
 
 
 class _JsonTailReporter:
-    """Tells it to programs: one line an event."""
+    """Prints one JSON line per event."""
 
     def print_history(self, events: list[SourcedEvent]) -> None:
-        """Write what was there before."""
+        """Print the existing events."""
         self.print_new(events)
 
     def print_watching(self, description: str) -> None:
-        """Say that what was there before is told, and that the files are watched now."""
+        """Print the `watching` event: existing events are complete, new ones follow."""
         _ = description
         write_bytes(b'{"event":"watching"}\n')
         sys.stdout.buffer.flush()
 
     def print_new(self, events: list[SourcedEvent]) -> None:
-        """Write some events and hand them over at once."""
+        """Print events and flush."""
         from steno.format.encode import encode_line
 
         for event_item in events:

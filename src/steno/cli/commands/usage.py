@@ -1,4 +1,4 @@
-"""`steno usage`: shows token usage and cost, grouped, as a heat map, or line by line."""
+"""`steno usage`: shows token usage and cost, grouped, as a heat map, or per record."""
 
 import os
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +26,7 @@ _HEAT_MAP_GROUPINGS: Final[dict[str, Grouping]] = {"hours": "hour", "days": "day
 
 
 class UsageOptions(msgspec.Struct):
-    """The options of one call."""
+    """Options of one call."""
 
     by: Grouping | None = None
     since: str | None = None
@@ -44,52 +44,56 @@ class UsageOptions(msgspec.Struct):
     demo: bool = False
 
 
-@click.command("usage", short_help="Say what was used and what it cost, down to the line.")
+@click.command("usage", short_help="Show token usage and cost.")
 @add_options(ROOT_OPTIONS)
-@click.option("--by", type=click.Choice(GROUPINGS), help="What the rows are by; day without it.")
-@click.option("--since", metavar="WHEN", help="Only what was asked since: 2026-11-07, 7d, 3h, …")
-@click.option("--until", metavar="WHEN", help="Only what was asked until then, that day included.")
-@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
+@click.option("--by", type=click.Choice(GROUPINGS), help="Grouping of the rows  [default: day]")
+@click.option("--since", metavar="WHEN", help="Only usage since WHEN: 2026-11-07, 7d, 3h")
+@click.option("--until", metavar="WHEN", help="Only usage until WHEN, that day included")
+@click.option("--project", metavar="P", help="Filter by project path; `.` is the current directory")
 @click.option(
     "--explain",
     metavar="WHAT",
     is_flag=False,
     flag_value="",
-    help="Show the lines behind the figures: of all rows, or of one row or response by its name.",
+    help="Show the records behind all rows, or behind one row or response",
 )
 @click.option(
     "--heat",
     is_flag=False,
     flag_value="hours",
     type=click.Choice(tuple(_HEAT_MAP_GROUPINGS)),
-    help="Draw what it cost by weekday and hour, or day by day.",
+    help="Show a heat map of cost by weekday and hour, or by day",
 )
-@click.option("--abandoned", is_flag=True, help="Look into every session for abandoned branches.")
-@click.option("--limit", metavar="N", type=click.IntRange(0), help="How many rows; 0 = all. 30 for people.")
-@click.option("--prices", metavar="FILE", type=click.Path(), help="Prices of your own.")
-@click.option("--no-index", is_flag=True, help="Read the files themselves, and no index.")
+@click.option("--abandoned", is_flag=True, help="Search every session for abandoned branches")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Maximum number of rows; 0 = all  [default: 30; all with --json]",
+)
+@click.option("--prices", metavar="FILE", type=click.Path(), help="Custom price file")
+@click.option("--no-index", is_flag=True, help="Read the session files instead of the index")
 @add_options(NO_SYNC, JSON)
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV for spreadsheets.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV")
 @WIDTH
 @add_options(COLOR)
 def command(color: Any = "auto", width: int | None = None, *, as_json: bool = False, **values: Any) -> None:
-    """Say what was used and what it cost.
+    """Show token usage and cost.
 
-    Every response counts once, however many lines and files it stands in; of lines that differ the
-    highest figures count. Sub-agents count for the session they worked for. Files that are gone
-    still count, unless the files themselves are read (--no-index).
+    Each response counts once, even if several records or files contain it; if they differ, the
+    highest figures count. Usage of sub-agents counts for the session that started them. Deleted
+    files still count, except with --no-index.
 
-    Days are days of the local clock. --since and --until mean whole days, unless they name a time
-    of day or hours.
+    Days are in local time. --since and --until mean whole days unless they include hours.
     """
     command_options = UsageOptions(**values)
     if command_options.explain is not None and (command_options.heat or command_options.as_csv):
-        raise BadRequest("--explain goes with neither --heat nor --csv")
+        raise BadRequest("--explain cannot be combined with --heat or --csv")
     if as_json and command_options.as_csv:
-        raise BadRequest("--json and --csv are two things")
+        raise BadRequest("--json cannot be combined with --csv")
     if command_options.heat and command_options.by not in (None, _HEAT_MAP_GROUPINGS[command_options.heat]):
         raise BadRequest(
-            f"--heat {command_options.heat} is by {_HEAT_MAP_GROUPINGS[command_options.heat]} and by nothing else"
+            f"--heat {command_options.heat} groups by {_HEAT_MAP_GROUPINGS[command_options.heat]}; omit --by"
         )
     query = _usage_query(command_options)
     prices = _load_prices(command_options)
@@ -152,13 +156,14 @@ def _build_usage_report(
 
 
 def _check_complete(index: "SessionIndex", options: UsageOptions, problems: "list[Problem]") -> bool:
-    """Whether all there is is in the index; where another sync is still at work, say so."""
+    """Return whether the index is complete; warn if another process is updating it."""
     if index.report is None:
         if not options.no_sync:
             from steno.cli.output.screen import print_error
 
             print_error(
-                "another sync is at work: the figures are not complete", "--no-index counts all the files themselves"
+                "another process is updating the index; figures may be incomplete",
+                "Use --no-index to read the files instead.",
             )
         return False
     problems += index.report.problems
@@ -179,7 +184,7 @@ def _add_abandoned_usage(
     if options.abandoned:
         from steno.cli.output.progress import ProgressBar
 
-        with ProgressBar(size, "Looking for abandoned branches") as bar:
+        with ProgressBar(size, "Searching abandoned branches") as bar:
             progress_step = bar.advance
             abandoned = count_abandoned_usage(connection, query, prices, thorough=True, progress=progress_step)
     else:
@@ -211,7 +216,7 @@ def _explain_usage(
 
 def _check_tool_grouping(query: UsageQuery) -> None:
     if query.by == "tool":
-        raise BadRequest("only the index knows tools", hint="leave out --no-index")
+        raise BadRequest("--by tool needs the index", hint="Omit --no-index.")
 
 
 def _print_explanation(
@@ -227,8 +232,7 @@ def _print_explanation(
 
     if options.explain and not explanation.responses:
         raise NotFound(
-            f"no row or response goes by the name {options.explain}",
-            hint=f"`steno usage --by {query.by}` lists the rows",
+            f"no row or response matches {options.explain}", hint=f"Run `steno usage --by {query.by}` to list the rows."
         )
     if as_json:
         print_trusted_json(usage_explanation_json(explanation, query.by))
@@ -246,11 +250,11 @@ def _report_unreadable(problems: "list[Problem]") -> None:
         print_error(f"{len(unreadable):,} files could not be read, such as {unreadable[0].path}")
 
 
-# For programs
+# JSON and CSV
 
 
 def print_trusted_json(value: object) -> None:
-    """Write a value of our own making, which needs none of the care that read JSON does."""
+    """Print a value built by steno, without the checks that session data needs."""
     from steno.cli.output.screen import escape_invisible, write_bytes
 
     data = msgspec.json.format(msgspec.json.encode(value), indent=2)

@@ -1,1 +1,1 @@
-"""Output of the commands: the screen, tables, progress bars, transcripts, reports as lines and JSON."""
+"""Output of the commands: screen, tables, progress bars, transcripts, and reports as lines or JSON."""

@@ -1,4 +1,4 @@
-"""Output of `steno files`: touched files, the versions of one file, diffs, verification."""
+"""Output of `steno files`: accessed files, versions of a file, diffs, verification."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
@@ -25,19 +25,19 @@ _MAX_MISMATCHES = 20
 
 
 def added_text(number: int) -> str:
-    """Return how many lines came; nothing for none."""
+    """Return the number of added lines as text; "" for none."""
     return f"+{number:,}" if number else ""
 
 
 def removed_text(number: int) -> str:
-    """Return how many lines went; nothing for none."""
+    """Return the number of removed lines as text; "" for none."""
     return f"{MINUS_SIGN}{number:,}" if number else ""
 
 
 def touched_file_lines(rows: Sequence[TouchedFile], width: int, now: float, *, has_more: bool) -> Iterator[StyledLine]:
-    """Yield a table of files."""
+    """Yield the table of accessed files."""
     if not rows:
-        yield ["No session touched a file."]
+        yield ["No session accessed a file."]
         return
     columns = [
         Column("FILE", [one_line(row.path) for row in rows], "bold", flexible=True),
@@ -53,11 +53,11 @@ def touched_file_lines(rows: Sequence[TouchedFile], width: int, now: float, *, h
     ]
     yield from _file_table_lines(columns, width, rows)
     if has_more:
-        yield [(f" the first {len(rows):,}; --limit 0 shows all", "dim")]
+        yield [(f" first {len(rows):,} files; use --limit 0 to show all", "dim")]
 
 
 def _source_columns(rows: Sequence[TouchedFile | SessionFileTouches]) -> list[Column]:
-    """Return a column that marks files known from backups alone, where there are such files."""
+    """Return a column that marks files known only from backups, if there are any."""
     marks = [f"snapshot ({row.backups})" if row.source == "snapshot" else "" for row in rows]
     return [Column("SOURCE", marks, "yellow", min_flexible_width=30)] if any(marks) else []
 
@@ -65,7 +65,7 @@ def _source_columns(rows: Sequence[TouchedFile | SessionFileTouches]) -> list[Co
 def _file_table_lines(
     columns: list[Column], width: int, rows: Sequence[TouchedFile | SessionFileTouches]
 ) -> Iterator[StyledLine]:
-    """Yield a table whose first column has paths: of a long one the folder gives way."""
+    """Yield a table whose first column has paths; directories of long paths are shortened."""
     heads, _ = layout_columns(columns, width - 1)
     path_width = len(heads[0][0]) if heads else 0
     columns[0].cells = ["".join(shorten_path(cell, path_width)) for cell in columns[0].cells]
@@ -84,13 +84,13 @@ def _last_touch_time(last: int | None, now: float) -> str:
 def session_file_lines(
     touches: Sequence[SessionFileTouches], session: str, title: str, project: str, width: int
 ) -> Iterator[StyledLine]:
-    """Yield the files of a session."""
+    """Yield the table of the files of a session."""
     yield [(session[:SHORT_ID_LENGTH], "bold"), "  ", one_line(title, max(12, width - 10)) or "(no title)"]
     if project:
         yield [(one_line(project, width), "dim")]
     yield []
     if not touches:
-        yield ["It touched no file."]
+        yield ["This session accessed no files."]
         return
     columns = [
         Column(
@@ -111,12 +111,12 @@ def session_file_lines(
 def _turn_ranges(touch: SessionFileTouches) -> str:
     parts = _number_ranges(sorted(touch.turns))
     if touch.agents:
-        parts.append("sub-agents" if len(touch.agents) > 1 else "a sub-agent")
+        parts.append("sub-agents" if len(touch.agents) > 1 else "sub-agent")
     return ", ".join(parts)
 
 
 def _number_ranges(numbers: list[int]) -> list[str]:
-    """Return numbers as stretches.
+    """Join consecutive numbers to ranges.
 
     >>> _number_ranges([1, 2, 3, 7])
     ['1-3', '7']
@@ -139,33 +139,34 @@ def _touch_summary(file_touches: Iterable[SessionFileTouches]) -> str:
     if changed:
         text += f", {humanize.line_changes(added, removed)}"
     if backup_only:
-        text += f"; {humanize.count(backup_only, 'more file')} backed up by the client, named by no call"
+        text += f"; {humanize.count(backup_only, 'more file')} known only from Claude Code backups"
     read = len(touches) - len(changed) - backup_only
     return f"{text}; {humanize.count(read, 'file')} only read" if read else text
 
 
 def verification_lines(report: VerificationReport, width: int) -> Iterator[StyledLine]:
-    """Yield how rebuilding went."""
+    """Yield the results of a verification."""
     counts = (
         (report.transcripts, "transcript", "read"),
-        (report.changes, "change", f"of {humanize.count(report.files, 'file')} in them"),
-        (report.rebuilt, "change", "rebuilt: the whole file after it is known"),
-        (report.befores, "change", "held against the file before, as recorded"),
-        (report.patches, "change", "held against the recorded patch"),
-        (report.chained, "change", "rebuilt once more from the calls alone, with the same result"),
-        (report.gaps, "time", "something else changed a file in between"),
+        (report.changes, "change", f"of {humanize.count(report.files, 'file')} found"),
+        (report.rebuilt, "change", "rebuilt completely"),
+        (report.befores, "change", "compared with the recorded file before the change"),
+        (report.patches, "change", "compared with the recorded patch"),
+        (report.chained, "change", "rebuilt from tool calls alone, with the same result"),
+        (report.gaps, "external change", "between recorded changes"),
     )
     for number, noun, description in counts:
         yield [f"{number:>9,} ", f"{noun if number == 1 else noun + 's'} {description}"]
     for reason, number in sorted(report.unknown.items()):
-        for text in wrap(f"{number:>9,} could not be rebuilt. {reason}", width):
+        for text in wrap(f"{number:>9,} not rebuilt: {reason}", width):
             yield [(text, "yellow")]
     if report.unreadable:
         yield [(f"{report.unreadable:>9,} transcripts could not be read", "yellow")]
     if not report.wrong:
-        yield [("        0 rebuilt otherwise than recorded", "green")]
+        yield [("        0 mismatches", "green")]
         return
-    yield [(f"{len(report.wrong):>9,} rebuilt otherwise than recorded:", "red")]
+    noun = "mismatch" if len(report.wrong) == 1 else "mismatches"
+    yield [(f"{len(report.wrong):>9,} {noun}:", "red")]
     for mismatch in report.wrong[:_MAX_MISMATCHES]:
         where = f"{mismatch.session[:SHORT_ID_LENGTH]} at byte {mismatch.offset:,}"
         yield ["          ", one_line(f"{mismatch.tool} {mismatch.path}: {mismatch.why} ({where})", width - 10)]
@@ -175,11 +176,11 @@ _MAX_PROMPT_LINES: Final = 3
 _DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
 
 
-# Through time
+# History of a file
 
 
 def file_history_lines(history: History, width: int, now: float, *, show_all: bool) -> Iterator[StyledLine]:
-    """Yield the head, a table of versions (newest first), and what is to be said below it."""
+    """Yield a heading, the table of versions (newest first), and notes."""
     yield [(one_line(history.path, width), "bold")]
     yield [(_history_summary(history), "dim")]
     yield []
@@ -201,7 +202,7 @@ def _unchanged_entry(version: Version) -> TimelineEntry:
     return TimelineEntry(
         version=version,
         names=(version.name,),
-        what="Changed nothing",
+        what="No change",
         kind="command",
         say=one_line(version.command),
         where="",
@@ -225,13 +226,13 @@ def _version_table_lines(
     numbers = {id(version): number for number, version in enumerate(history.versions, 1)}
     columns = [
         Column("#", [_number_range(numbers, entry) for entry in entries], "bold", align_right=True),
-        Column("WHEN", [_version_time(each, now) for each in versions]),
-        Column("WHAT", [entry.what for entry in entries], max_width=24),
+        Column("TIME", [_version_time(each, now) for each in versions]),
+        Column("CHANGE", [entry.what for entry in entries], max_width=24),
         Column("+", [added_text(each.added) for each in versions], "green", align_right=True),
         Column(MINUS_SIGN, [removed_text(each.removed) for each in versions], "red", align_right=True),
-        Column("KNOWN", [_certainty_note(each) for each in versions], "yellow", min_flexible_width=20),
+        Column("CONTENT", [_certainty_note(each) for each in versions], "yellow", min_flexible_width=20),
         Column("AT", [version_origin(each) for each in versions], "cyan", min_flexible_width=12),
-        Column("ASKED", _prompt_column(entries), "dim", flexible=True, max_width=400),
+        Column("PROMPT", _prompt_column(entries), "dim", flexible=True, max_width=400),
     ]
     heads, lines = layout_columns(columns, width - 1)
     yield [" ", *heads]
@@ -240,7 +241,7 @@ def _version_table_lines(
 
 
 def _prompt_column(entries: Sequence[TimelineEntry]) -> list[str]:
-    """Return what led to each version, once where it led to several in a row."""
+    """Return the prompt of each version, blank where it repeats."""
     prompts = [(version_origin(entry.version), entry.say) for entry in entries]
     previous = [("", ""), *prompts[:-1]]
     return [
@@ -262,10 +263,10 @@ def _version_time(version: Version, now: float) -> str:
 
 
 def _certainty_note(version: Version) -> str:
-    """Return what is to be said of a version whose text is not known for sure."""
+    """Return a note if the content of a version is not known exactly, else ""."""
     if version.known == "unknown":
-        return "" if version.verb == "read" else "not known"
-    return "in part" if version.known == "partial" else "doubtful" if _is_doubtful(version) else ""
+        return "" if version.verb == "read" else "unknown"
+    return "partial" if version.known == "partial" else "uncertain" if _is_doubtful(version) else ""
 
 
 def _is_doubtful(version: Version) -> bool:
@@ -273,7 +274,7 @@ def _is_doubtful(version: Version) -> bool:
 
 
 def version_origin(version: Version) -> str:
-    """Return the session and turn that a version comes from."""
+    """Return the session and turn of a version."""
     agent = " sub-agent" if version.agent else ""
     return f"{version.session[:SHORT_ID_LENGTH]}:{version.turn}{agent}"
 
@@ -281,18 +282,18 @@ def version_origin(version: Version) -> str:
 def _history_notes(history: History) -> Iterator[str]:
     if history.lost:
         yield (
-            f"{humanize.count(history.lost, 'touch', 'touches')} cannot be read any more: the sessions "
-            "are gone, and were not archived"
+            f"{humanize.count(history.lost, 'access', 'accesses')} cannot be read: the sessions were deleted "
+            "and not archived"
         )
-    # What was found changed later shows what the commands before it did.
+    # A later read or write shows the effect of the commands before it.
     since = takewhile(lambda each: each.verb != "outside", reversed(history.versions))
     gaps = sum(version.verb == "command" and not version.settled for version in since)
     if gaps:
-        yield f"{humanize.count(gaps, 'command')} may have changed it, and nothing shows what it did"
+        yield f"{humanize.count(gaps, 'command')} may have changed the file without recording the change"
 
 
 def file_history_json(history: History) -> dict[str, Any]:
-    """Return a file through time for programs, oldest first, without the texts."""
+    """Return the history of a file as JSON, oldest version first, without content."""
     return {
         "path": history.path,
         "project": history.project,
@@ -305,7 +306,7 @@ def file_history_json(history: History) -> dict[str, Any]:
 
 
 def version_json(history: History, version: Version, *, with_text: bool = False) -> dict[str, Any]:
-    """Return a version for programs; `with_text` adds its text, or what is known of it."""
+    """Return a version as JSON; `with_text` adds its content, or the known parts."""
     data = _version_fields(version_number(history, version), version)
     if with_text:
         data |= {"path": history.path, "text": version.text, "total": version.total}
@@ -339,7 +340,7 @@ def _version_fields(number: int, version: Version) -> dict[str, Any]:
 
 
 def version_lines(history: History, version: Version, width: int) -> Iterator[StyledLine]:
-    """Yield a version: what it is, how it is known, and its lines with their numbers."""
+    """Yield a version: heading, certainty, prompt and numbered lines."""
     yield [(one_line(history.path, width), "bold")]
     yield [_version_heading(history, version)]
     yield [(certainty_text(version), "dim")]
@@ -357,17 +358,17 @@ def version_lines(history: History, version: Version, width: int) -> Iterator[St
     line_number = 1
     for piece in version.pieces:
         if piece.start > line_number:
-            yield [(f"       {humanize.count(piece.start - line_number, 'line')} not known", "dim")]
+            yield [(f"       {humanize.count(piece.start - line_number, 'line')} unknown", "dim")]
         yield from _numbered_lines(piece.lines, piece.start)
         line_number = piece.start + len(piece.lines)
     if version.total is not None and line_number <= version.total:
-        yield [(f"       {humanize.count(version.total - line_number + 1, 'line')} not known", "dim")]
+        yield [(f"       {humanize.count(version.total - line_number + 1, 'line')} unknown", "dim")]
 
 
 def _version_heading(history: History, version: Version) -> str:
     number = version_number(history, version)
     if not number:
-        return "as it is on the disk"
+        return "on disk"
     parts = [
         f"version {number} of {len(history.versions)}",
         event_text(version).lower(),
@@ -386,7 +387,7 @@ def _numbered_lines(lines: Sequence[str], start: int) -> Iterator[StyledLine]:
 
 
 def diff_json(history: History, old_version: Version, new_version: Version) -> dict[str, Any]:
-    """Return what lies between two versions for programs."""
+    """Return the differences between two versions as JSON."""
     hunks = diff_texts(old_version.text or "", new_version.text or "")
     signs = [line[:1] for hunk in hunks for line in hunk.lines]
     return {
@@ -395,18 +396,18 @@ def diff_json(history: History, old_version: Version, new_version: Version) -> d
         "b": version_json(history, new_version),
         "added": signs.count("+"),
         "removed": signs.count("-"),
-        "stretches": hunks,
+        "hunks": hunks,
     }
 
 
 def diff_text(history: History, old_version: Version, new_version: Version) -> bytes:
-    """Return what lies between two versions as `patch` reads it."""
+    """Return the differences between two versions as a unified diff."""
     path = relative_to_project(history.path, history.project)
     return unified_diff(path, old_version.text or "", new_version.text or "").encode("utf-8", "surrogatepass")
 
 
 def diff_lines(history: History, old_version: Version, new_version: Version) -> Iterator[StyledLine]:
-    """Yield the same for people."""
+    """Yield the differences between two versions."""
     yield [("A ", "bold"), _version_heading(history, old_version)]
     yield [("B ", "bold"), _version_heading(history, new_version)]
     yield []
@@ -414,6 +415,6 @@ def diff_lines(history: History, old_version: Version, new_version: Version) -> 
         relative_to_project(history.path, history.project), old_version.text or "", new_version.text or ""
     )
     if not text:
-        yield ["Not a line is different."]
+        yield ["No differences."]
     for line in text.split("\n")[2:-1]:
         yield [(clean(line).expandtabs(4), _DIFF_STYLES.get(line[:1], ""))]

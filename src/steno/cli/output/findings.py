@@ -33,7 +33,6 @@ SEVERITY_MARKS: Final[dict[Severity, tuple[str, str]]] = {
     "warning": ("!", "yellow"),
     "info": ("·", "dim"),
 }
-_NO_CLIENT: Final = "no client"
 _MAX_FINDINGS: Final = 3
 _MAX_LINE_NUMBERS: Final = 8
 _MAX_DECODED_SIZE: Final = 1 << 18
@@ -43,7 +42,7 @@ _MAX_RAW_SIZE: Final = 1 << 12
 def report_lines(
     report: FileReport, severities: Sequence[Severity], columns: int, *, short_id: str = "", title: str = ""
 ) -> Iterator[StyledLine]:
-    """Yield what there is to say of a session: what clients resume of it, and its findings."""
+    """Yield the report of a session: verdicts per Claude Code version, and findings."""
     yield from session_heading(one_line(short_id or report.name, 40), title, columns)
     yield from verdict_lines(report, columns)
     for file in report.files:
@@ -55,14 +54,15 @@ def report_lines(
 
 
 def verdict_lines(report: FileReport, columns: int) -> Iterator[StyledLine]:
-    """Yield what clients would resume: one line if they agree, else one for each that differs."""
+    """Yield the verdicts: one line if all versions agree, else one per range of versions."""
     verdicts = report.verdicts
     if not verdicts:
         return
     agreed = _group_equal_verdicts(verdicts)
     if len(agreed) == 1:
-        text = _verdict_text(verdicts[-1])
-        text = text if text.startswith(_NO_CLIENT) else f"every client {text}"
+        verdict = verdicts[-1]
+        is_general = not verdict.words.startswith(verdict.client)
+        text = verdict.words if is_general else f"every version {_verdict_text(verdict)}"
         for line in wrap(text, columns - 2):
             yield ["  ", (line, _verdict_style(verdicts[-1]))]
         return
@@ -75,7 +75,7 @@ def verdict_lines(report: FileReport, columns: int) -> Iterator[StyledLine]:
 
 
 def _group_equal_verdicts(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Return neighbours that come to the same together."""
+    """Group consecutive verdicts with the same text."""
     groups: list[list[Verdict]] = []
     for verdict in verdicts:
         if groups and _verdict_text(groups[-1][-1]) == _verdict_text(verdict):
@@ -91,7 +91,7 @@ def _client_range(verdicts: Sequence[Verdict]) -> str:
 
 
 def _verdict_text(verdict: Verdict) -> str:
-    """Return a verdict's sentence without the client that it begins with."""
+    """Return the sentence of a verdict without the version at its start."""
     return verdict.words.removeprefix(verdict.client).strip()
 
 
@@ -129,7 +129,7 @@ def _finding_group_lines(file: FileReport, group: list[Finding], columns: int) -
             f"{found.location.line:,}" for found in group[_MAX_FINDINGS : _MAX_FINDINGS + _MAX_LINE_NUMBERS]
         ]
         ellipsis = ", …" if number > _MAX_FINDINGS + len(further_lines) else ""
-        text = f"and {number - _MAX_FINDINGS:,} more: lines {', '.join(further_lines)}{ellipsis}"
+        text = f"… {number - _MAX_FINDINGS:,} more: lines {', '.join(further_lines)}{ellipsis}"
         for line in wrap(text, columns - 4):
             yield ["    ", (line, "dim")]
     for line in wrap(_with_program_name(first.hint), columns - 4):
@@ -139,12 +139,12 @@ def _finding_group_lines(file: FileReport, group: list[Finding], columns: int) -
 
 
 def _with_program_name(text: str) -> str:
-    """Return a text with the commands in it as they have to be typed here."""
+    """Return a text with `steno` replaced by the command that works in this environment."""
     return text.replace("`steno ", f"`{program_name()} ")
 
 
 def _record_excerpt(path: str, finding: Finding, available: int) -> str:
-    """Return the first words of the record a finding is about; nothing if it cannot be read."""
+    """Return the start of the record of a finding; "" if it cannot be read."""
     span = finding.location.span
     if not span.length:
         return ""
@@ -163,7 +163,7 @@ def _record_excerpt(path: str, finding: Finding, available: int) -> str:
 
 
 def report_json(report: FileReport, severities: Sequence[Severity]) -> list[dict[str, Any]]:
-    """Return a session and its sub-agents' files as objects for programs."""
+    """Return the reports of a session and its sub-agents as JSON."""
     return [json_encodable(_file_report_json(file, report, severities)) for file in report.files]
 
 
@@ -205,15 +205,15 @@ def _rule_docs(finding: Finding) -> str:
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """Return a path that could not be read, and why."""
+    """Return an unreadable path and the reason as JSON."""
     return json_encodable(msgspec.to_builtins(problem))
 
 
-# The rules themselves
+# Rules
 
 
 def rules_lines(policy: Policy, columns: int) -> Iterator[StyledLine]:
-    """Yield every rule: its id, what it weighs and what it is about."""
+    """Yield every rule: ID, severity and title."""
     available = max((len(rule_id) for rule_id in RULES), default=0)
     for family in FAMILIES:
         for rule in family.rules:
@@ -225,14 +225,14 @@ def rules_lines(policy: Policy, columns: int) -> Iterator[StyledLine]:
                 " ",
                 (pad(rule.id, available), "bold" if weight else "dim"),
                 "  ",
-                (pad(weight or "silent", 7), style),
+                (pad(weight or "off", 7), style),
                 "  ",
                 (title, "" if weight else "dim"),
             ]
 
 
 def rules_json(policy: Policy) -> list[dict[str, Any]]:
-    """Return every rule for programs."""
+    """Return every rule as JSON."""
     return [
         {
             "id": rule.id,
@@ -251,16 +251,18 @@ def find_rule(name: str) -> Rule:
     """Return a rule.
 
     Raises:
-        BadRequest: there is none of that name.
+        BadRequest: no rule has this ID.
     """
     make_policy([name])
     if name not in RULES:
-        raise BadRequest(f"{name} is a family of rules", hint=f"`{program_name()} check --rules` lists them")
+        raise BadRequest(
+            f"{name} is a family of rules", hint=f"Run `{program_name()} check --rules` to list its rules."
+        )
     return RULES[name]
 
 
 def explain_lines(name: str, columns: int) -> Iterator[StyledLine]:
-    """Yield all there is to say of one rule."""
+    """Yield the explanation of a rule."""
     rule = find_rule(name)
     mark, style = SEVERITY_MARKS[rule.severity]
     yield [(mark, style), " ", (rule.id, "bold"), "  ", (rule.severity, style)]
@@ -273,11 +275,11 @@ def explain_lines(name: str, columns: int) -> Iterator[StyledLine]:
 
 
 _MAX_LISTED_SECRETS: Final = 40
-"""Findings of one file that are listed."""
+"""Maximum number of listed secrets per file."""
 
 
 def secret_lines(file: "FileSecrets", columns: int) -> Iterator[StyledLine]:
-    """Yield the secrets of one file: the place, the family, and what may be shown of each."""
+    """Yield the secrets of a file: position, family, public prefix, length and hash."""
     name = file.session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
     title = session_title(file.session_file) if file.session_file.place.role != "agent" else ""
     yield from session_heading(one_line(name, 60), title, columns)
@@ -288,7 +290,7 @@ def secret_lines(file: "FileSecrets", columns: int) -> Iterator[StyledLine]:
         yield from wrap_line(_secret_line(finding, pad(position, position_width)), columns)
     if len(file.findings) > _MAX_LISTED_SECRETS:
         remaining = humanize.count(len(file.findings) - _MAX_LISTED_SECRETS, "finding")
-        yield [(f"  and {remaining} more; --json lists all", "dim")]
+        yield [(f"  … {remaining} more; use --json to list all", "dim")]
 
 
 def _secret_position(finding: "SecretFinding") -> str:
@@ -308,7 +310,7 @@ def _secret_line(finding: "SecretFinding", position: str) -> StyledLine:
 
 
 def secrets_summary(files: "Sequence[FileSecrets]", columns: int) -> Iterator[StyledLine]:
-    """Yield how many secrets there are, and of which families."""
+    """Yield the number of secrets per family."""
     counts = Counter(item.family for file in files for item in file.findings)
     if not counts:
         yield [f"{humanize.count(len(files), 'file')}, no secrets found"]
@@ -321,7 +323,7 @@ def secrets_summary(files: "Sequence[FileSecrets]", columns: int) -> Iterator[St
 
 
 def secrets_json(files: "Sequence[FileSecrets]") -> dict[str, Any]:
-    """Return every finding, and how many there are of each family."""
+    """Return all secrets, and their number per family, as JSON."""
     counts = Counter(item.family for file in files for item in file.findings)
     return {
         "files": len(files),

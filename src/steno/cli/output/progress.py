@@ -12,14 +12,14 @@ from steno.sanitize.terminal import TerminalStyler, display_width, one_line, tru
 
 _REDRAW_SECONDS: Final = 0.1
 _DELAY_SECONDS: Final = 0.5
-"""What is done sooner than this needs no bar."""
+"""Seconds before the bar is shown."""
 _BAR_WIDTH: Final = 20
 _DEFAULT_COLUMNS: Final = 80
 _MAX_LABEL_WIDTH: Final = 40
 
 
 class ProgressBar:
-    """A bar with rate and time left, for people at a terminal; for everybody else nothing at all.
+    """A progress bar with rate and time left; invisible unless standard error is a terminal.
 
     with ProgressBar(total_bytes, "Checking") as bar: bar.advance(n)
     """
@@ -45,7 +45,7 @@ class ProgressBar:
         self._is_visible = False
 
     def advance(self, number: int) -> None:
-        """Say that so many more bytes are done."""
+        """Add to the number of processed bytes."""
         self._done_bytes += number
         if not self._is_visible:
             return
@@ -55,7 +55,7 @@ class ProgressBar:
             self._draw(now)
 
     def clear(self) -> None:
-        """Take the bar away, as before writing anything else to the terminal; `advance` draws it."""
+        """Remove the bar before other output; the next `advance` draws it again."""
         if self._drawn_width and self._stream is not None:
             self._stream.write("\r" + " " * self._drawn_width + "\r")
             self._stream.flush()
@@ -65,7 +65,7 @@ class ProgressBar:
         if self._stream is None:
             return
         unicode = (self._stream.encoding or "").lower().replace("-", "").startswith("utf")
-        # The last column stays free: some terminals begin a new line behind it.
+        # The last column stays free: some terminals wrap the line after it.
         text = truncate(self._text(now), _terminal_columns(self._stream) - 1)
         line = TerminalStyler(unicode=unicode).style(text)
         padding = " " * max(0, self._drawn_width - display_width(text))
@@ -92,7 +92,7 @@ class ProgressBar:
 
 @contextmanager
 def progress_factory(label: str) -> Generator[Callable[[int], Callable[[int], None]], None, None]:
-    """Give a sync something to tell how much there is to read, and how far it is; draw a bar."""
+    """Yield a function that starts a bar for a total size and returns its `advance`."""
     bars: list[ProgressBar] = []
 
     def begin(size: int) -> Callable[[int], None]:
@@ -108,7 +108,7 @@ def progress_factory(label: str) -> Generator[Callable[[int], Callable[[int], No
 
 
 def _can_redraw(stream: TextIO | None) -> bool:
-    """Whether somebody sits at a terminal that can go back to the start of a line."""
+    """Return whether a stream is a terminal that can return to the start of a line."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -1,8 +1,8 @@
-"""Record-level views of a session: its records and gaps, the record tree, API messages, one record in its turn.
+"""Record-level views of a session: records and gaps, record tree, API messages, one record in context.
 
-In the tree, records that follow each other stay in one column. Where several records have the same
-parent, side branches are drawn first, indented behind a rail, and the branch that the conversation
-takes continues below. Nothing recurses: a session may be a million records deep.
+In the tree, successive records stay in one column. Where several records have the same parent, side
+branches are drawn first, indented after a rail, and the branch of the conversation continues below.
+Nothing recurses: a session can be a million records deep.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ _ENVELOPE_FIELDS: Final = frozenset(
 
 
 def numbered_pieces(source: Source) -> Iterator[tuple[int, Piece]]:
-    """Yield every record and gap with the number of its line; nothing is held on to."""
+    """Yield every record and gap with its line number, without keeping them in memory."""
     number = 1
     for piece in read_pieces(source):
         yield number, piece
@@ -81,7 +81,7 @@ def _damage_json(damage: Damage) -> dict[str, Any]:
 
 
 def piece_line(number: int, piece: Piece, width: int) -> Iterator[StyledLine]:
-    """Yield the line about a record or gap, and one more per damage."""
+    """Yield a line for a record or gap, and one for each damage."""
     size = pad(humanize.size(piece.length), 7, right=True)
     head: StyledLine = [(pad(f"{number:,}", 6, right=True), "dim"), "  ", (size, "dim"), "  "]
     if isinstance(piece, Record):
@@ -99,7 +99,7 @@ def piece_line(number: int, piece: Piece, width: int) -> Iterator[StyledLine]:
 
 
 def record_excerpt(record: Record, available: int) -> str:
-    """Return the first words of what a record says, whatever kind it is."""
+    """Return the start of the text of a record of any kind."""
     if record.tool_uses:
         call = record.tool_uses[0]
         values = (str(value) for value in call.input.values() if isinstance(value, str))
@@ -113,7 +113,7 @@ def record_excerpt(record: Record, available: int) -> str:
 
 
 def _field_texts(fields: dict[str, Any]) -> Iterator[str]:
-    """Yield what a record without words says for itself, what all records have left out."""
+    """Yield the string fields of a record without text, except those of the envelope."""
     inner = (cast("Any", value) for value in fields.values() if isinstance(value, dict))
     parts: list[dict[str, Any]] = [*inner, fields]
     for part in parts:
@@ -126,7 +126,7 @@ _MAX_BLOCK_LINES = 12
 
 
 def message_lines(messages: list[dict[str, Any]], width: int, *, show_all: bool = False) -> Iterator[StyledLine]:
-    """Yield each message with its number and role, then its blocks; long ones are cut."""
+    """Yield each message with number, role and blocks; long blocks are cut."""
     for number, message in enumerate(messages, 1):
         if number > 1:
             yield []
@@ -180,16 +180,16 @@ def _limited_lines(text: str, width: int, *, show_all: bool) -> Iterator[StyledL
 
 
 def warn_of_unsent_summary(transcript: "Transcript", name: str) -> None:
-    """Warn where the last summary of a session is in a record that no client sends.
+    """Warn if the last summary of a session is in a record that Claude Code does not send.
 
-    `name` is what `steno repair` finds the session by.
+    `name` is the session argument for `steno repair`.
     """
     from shlex import quote
 
     from steno.check.rules.compaction import UNSENT_SUMMARY, has_unsent_summary
 
     if has_unsent_summary(transcript):
-        print_error(UNSENT_SUMMARY, f"`steno repair {quote(name)}` writes it as a message")
+        print_error(UNSENT_SUMMARY, f"Run `steno repair {quote(name)}` to write it as a message.")
 
 
 _MAX_RAILS = 12
@@ -200,13 +200,13 @@ class _TreePosition(msgspec.Struct):
     node: Node
     rails: tuple[str, ...]
     branch_mark: str = ""
-    """What is drawn in front of the first record of a side branch."""
+    """Mark in front of the first record of a side branch."""
     depth: int = 0
-    """How many side branches it lies inside of; rails end at some depth, this does not."""
+    """Number of enclosing side branches; not limited like the rails."""
 
 
 def graph_lines(session: Session, width: int) -> Iterator[StyledLine]:
-    """Yield one line per record that has an id, each below the one it hangs on."""
+    """Yield one line per record with an ID, below its parent."""
     conversation_ids = {node.uuid for node in session.conversation()}
     leaf = session.leaf
     for position in _tree_positions(session):
@@ -215,7 +215,7 @@ def graph_lines(session: Session, width: int) -> Iterator[StyledLine]:
 
 
 def graph_json(session: Session) -> Iterator[dict[str, Any]]:
-    """Yield the same records in the same order as objects."""
+    """Yield the records of `graph_lines` as JSON, in the same order."""
     conversation_ids = {node.uuid for node in session.conversation()}
     leaf = session.leaf
     for position in _tree_positions(session):
@@ -233,13 +233,13 @@ def graph_json(session: Session) -> Iterator[dict[str, Any]]:
 
 
 def _tree_positions(session: Session) -> Iterator[_TreePosition]:
-    """Yield every record that has an id once, where it is to be drawn."""
+    """Yield the position of every record with an ID, each once."""
     nodes = [node for node in session.transcript.nodes if node.uuid]
     children, roots = _children_and_roots(nodes, session)
     ancestor_ids = _ancestor_ids(session)
     yielded: set[int] = set()
     stack = [_TreePosition(node, ()) for node in reversed(roots)]
-    # Records that go round in circles have no root: the first of those left begins.
+    # Cycles have no root: start with the first remaining record.
     unvisited = iter(nodes)
     while True:
         if not stack:
@@ -253,7 +253,7 @@ def _tree_positions(session: Session) -> Iterator[_TreePosition]:
             continue
         yielded.add(node.index)
         yield position
-        # Of several records with one id, the first has the children.
+        # If several records have the same ID, the first one gets the children.
         pending_children = [child for child in children.pop(node.uuid or "", ()) if child.index not in yielded]
         stack += _child_positions(pending_children, position, ancestor_ids)
 
@@ -271,7 +271,7 @@ def _children_and_roots(nodes: list[Node], session: Session) -> tuple[dict[str, 
 
 
 def _ancestor_ids(session: Session) -> set[str | None]:
-    """Return the ids from the leaf up, by parents alone."""
+    """Return the IDs on the path from the leaf to the root."""
     ancestor_ids: set[str | None] = set()
     node = session.leaf
     while node is not None and node.uuid not in ancestor_ids:
@@ -283,7 +283,7 @@ def _ancestor_ids(session: Session) -> set[str | None]:
 def _child_positions(
     children: list[Node], parent: _TreePosition, ancestor_ids: set[str | None]
 ) -> Iterator[_TreePosition]:
-    """Yield the places of a record's children, the last to be drawn first."""
+    """Yield the positions of the children of a record, in reverse drawing order."""
     if not children:
         return
     main_child = next((child for child in reversed(children) if child.uuid in ancestor_ids), children[-1])
@@ -324,9 +324,9 @@ def _record_line(
 
 def _record_note(node: Node, session: Session, *, is_leaf: bool) -> str:
     if is_leaf:
-        return "  goes on here"
+        return "  leaf"
     if node.parent and node.parent not in session.transcript.by_uuid:
-        return "  its parent is not in the file"
+        return "  parent missing"
     return ""
 
 
@@ -334,11 +334,11 @@ _CONTEXT_STEPS: Final = 3
 _EXCERPT_WIDTH: Final = 84
 _MAX_RECORD_LINES: Final = 200
 _MAX_OFFSET_DIGITS: Final = 19
-"""A number with more digits is no place in a file."""
+"""Longer numbers are not byte offsets."""
 
 
 class RecordLocation(msgspec.Struct):
-    """A record, and where in the story it is told."""
+    """A record and its position in the transcript."""
 
     transcript: Transcript
     node: Node
@@ -348,11 +348,11 @@ class RecordLocation(msgspec.Struct):
 
 
 def locate_record(session: Session, reference: str, agent: str | None = None) -> RecordLocation:
-    """Return where a record is told: it is named by its id, the first letters of it, or its byte.
+    """Return the position of a record, by its ID, the first characters of it, or a byte offset.
 
     Raises:
-        NotFound: there is no such record.
-        Ambiguous: several ids begin so.
+        NotFound: no record matches.
+        Ambiguous: several IDs match.
     """
     threads = [
         thread
@@ -368,7 +368,7 @@ def locate_record(session: Session, reference: str, agent: str | None = None) ->
         if node is not None:
             turn = _turn_of(thread.turns, node)
             return RecordLocation(thread.transcript, node, turn, agent=thread.agent_id)
-    raise NotFound(f"no record is at {reference!r}", hint="`steno show S --records` lists them")
+    raise NotFound(f"no record matches {reference!r}", hint="Run `steno show SESSION --records` to list records.")
 
 
 def _find_node(transcript: Transcript, reference: str, *, by_byte: bool) -> Node | None:
@@ -377,7 +377,7 @@ def _find_node(transcript: Transcript, reference: str, *, by_byte: bool) -> Node
         return names[reference]
     matches = [node for name, node in names.items() if reference and name.startswith(reference)]
     if len(matches) > 1:
-        raise Ambiguous(f"{len(matches)} records begin with {reference!r}", hint="write more of the id")
+        raise Ambiguous(f"{reference!r} matches {len(matches)} records", hint="Use more characters of the ID.")
     if matches:
         return matches[0]
     if by_byte and reference.isascii() and reference.isdecimal() and len(reference) <= _MAX_OFFSET_DIGITS:
@@ -397,7 +397,7 @@ def _locate_in_session(session: Session, node: Node) -> RecordLocation:
             location.turn = _turn_of(session.turns(branch.leaf), node)
             return location
     for thread in session.all_agents:
-        # In the first clients a sub-agent's records lie among the session's own.
+        # The first Claude Code versions wrote sub-agent records to the session file.
         if thread.transcript is session.transcript and (turn := _turn_of(thread.turns, node)):
             location.turn, location.agent = turn, thread.agent_id
     return location
@@ -410,7 +410,7 @@ def _turn_of(turns: list[Turn], node: Node) -> Turn | None:
 def record_context_lines(
     session_transcript: SessionTranscript, target: RecordLocation, options: RenderOptions
 ) -> Iterator[StyledLine]:
-    """Yield the turn that a record is in, from a little before it to a little behind."""
+    """Yield a record with the surrounding steps of its turn."""
     turn = target.turn.with_deleted() if target.turn and options.show_all else target.turn
     if turn is None:
         yield from _lines_outside_turns(target, options)
@@ -476,9 +476,9 @@ def _omitted_steps_line(number: int, position: str) -> Iterator[StyledLine]:
 
 
 def _record_text_lines(target: RecordLocation, options: RenderOptions) -> Iterator[StyledLine]:
-    """Yield the words of the record, all that a search finds in it."""
+    """Yield the searchable text of a record."""
     if target.node.type == "deleted" and not options.show_all:
-        yield ["    ", ("deleted  --all shows what it says", "dim")]
+        yield ["    ", ("deleted; use --all to show", "dim")]
         return
     record = target.transcript.record(target.node)
     texts = [part.text for part in text_parts(line_from_record(record), record.line) if part.text]
@@ -488,11 +488,11 @@ def _record_text_lines(target: RecordLocation, options: RenderOptions) -> Iterat
     for line in lines[:max_lines]:
         yield ["    ", ("│ ", "yellow"), line]
     if len(lines) > max_lines:
-        yield ["    ", (f"… {max_lines} of {humanize.count(len(lines), 'line')}  --all", "dim")]
+        yield ["    ", (f"… {max_lines} of {humanize.count(len(lines), 'line')}; use --all to show all", "dim")]
 
 
 def _lines_outside_turns(target: RecordLocation, options: RenderOptions) -> Iterator[StyledLine]:
-    yield [("not a part of the story: a record of its own", "bold")]
+    yield [("this record is not part of a turn", "bold")]
     yield []
     yield from _record_text_lines(target, options)
     yield []

@@ -17,8 +17,8 @@ _DEFAULT_WIDTH: Final = 80
 _PIPED_WIDTH: Final = 120
 _MIN_WIDTH: Final = 40
 _MAX_WIDTH: Final = 500
-# In UTF-8: DEL and C1, soft hyphen, what has no width, what turns the writing, line separators,
-# annotations and tags.
+# UTF-8 of DEL and C1 controls, soft hyphens, zero-width characters, text direction controls, line
+# separators, annotations and tags.
 _INVISIBLE_BYTES: Final = (
     rb"\x7f|\xc2[\x80-\x9f\xad]|\xd8\x9c|\xe1\xa0\x8e|\xe2\x80[\x8b-\x8f\xa8-\xae]"
     rb"|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xbf[\xb9-\xbb]|\xf3\xa0[\x80\x81][\x80-\xbf]"
@@ -26,7 +26,7 @@ _INVISIBLE_BYTES: Final = (
 
 
 class Screen:
-    """The standard output as a place for lines."""
+    """Standard output for styled lines."""
 
     def __init__(self, color: ColourMode = "auto", columns: int | None = None) -> None:
         self.is_terminal = sys.stdout.isatty()
@@ -34,7 +34,7 @@ class Screen:
         self.styler = _styler(color, sys.stdout.encoding, tty=self.is_terminal)
 
     def print_lines(self, lines: Iterable[Sequence[StyledText]]) -> None:
-        """Write lines as they come."""
+        """Write lines one at a time."""
         for line in lines:
             sys.stdout.write(self.styler.style_line(_strip_trailing_blanks(line)) + "\n")
 
@@ -43,7 +43,7 @@ class Screen:
         return "".join(self.styler.style_line(_strip_trailing_blanks(line)) + "\n" for line in lines)
 
     def print_next_steps(self, steps: Sequence[str], note: str = "") -> None:
-        """Write what one may do next, to people only; a command that would be cut is left out."""
+        """Write suggested commands, only on terminals; a command wider than the screen is omitted."""
         if not self.is_terminal:
             return
         joined = "   ".join(steps)
@@ -57,7 +57,7 @@ class Screen:
 
 
 def _strip_trailing_blanks(line: Sequence[StyledText]) -> StyledLine:
-    """Return a line without blanks at its end, whatever style they have."""
+    """Return a line without trailing blanks of any style."""
     trimmed = list(line)
     while trimmed:
         text, style = last if isinstance(last := trimmed.pop(), tuple) else (last, "")
@@ -85,7 +85,7 @@ def _styler(color_mode: ColourMode, encoding: str | None, *, tty: bool) -> Termi
 
 
 def print_error(message: str, hint: str = "", color: ColourMode = "auto") -> None:
-    """Write one line about what went wrong to the standard error, and a dim hint."""
+    """Write an error and a dim hint, one line each, to standard error."""
     if getattr(sys, "stderr", None) is None:
         return
     paint = _styler(color, sys.stderr.encoding, tty=sys.stderr.isatty())
@@ -97,7 +97,7 @@ def print_error(message: str, hint: str = "", color: ColourMode = "auto") -> Non
 
 
 def report_unreadable(problems: Sequence["Problem"], *, action: str = "read", with_reason: bool = False) -> None:
-    """Report how many paths could not be read, and the first of them."""
+    """Report the number of unreadable paths, and the first one."""
     if problems:
         from steno.report.humanize import count
 
@@ -108,13 +108,13 @@ def report_unreadable(problems: Sequence["Problem"], *, action: str = "read", wi
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes as they are to the standard output."""
+    """Write bytes unchanged to standard output."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
 
 
 def escape_invisible(data: bytes) -> bytes:
-    """Return the same JSON with what acts on a terminal, or is not seen on it, as escapes."""
+    """Return JSON with control and invisible characters escaped."""
     import re
 
     return re.sub(_INVISIBLE_BYTES, _json_escape, data)
@@ -127,7 +127,7 @@ def _json_escape(match: "Match[bytes]") -> bytes:
 
 
 def write_json(value: object) -> None:
-    """Write one JSON value, indented, as `escape_invisible` has it; integers of any size as they are."""
+    """Write an indented JSON value with invisible characters escaped; integers have any size."""
     import msgspec
 
     from steno.format.encode import encode
@@ -136,7 +136,7 @@ def write_json(value: object) -> None:
     try:
         data = msgspec.json.format(encode(built), indent=2)
     except msgspec.DecodeError:
-        # A name or a text with half a letter in it, which JSON cannot hold.
+        # A string with a lone surrogate, which JSON cannot represent.
         from steno.report.session_references import json_encodable
 
         data = msgspec.json.format(encode(json_encodable(built)), indent=2)
@@ -148,7 +148,7 @@ _DEFAULT_HEIGHT = 24
 
 
 def print_paged(screen: Screen, lines: Iterable[Sequence[StyledText]], *, use_pager: bool = True) -> None:
-    """Write lines; at a terminal, through `$PAGER` or `less -R` when they do not fit on it."""
+    """Write lines; on a terminal through `$PAGER` or `less -R` if they exceed its height."""
     if not (use_pager and screen.is_terminal and sys.stdin.isatty()):
         screen.print_lines(lines)
         return
@@ -158,7 +158,7 @@ def print_paged(screen: Screen, lines: Iterable[Sequence[StyledText]], *, use_pa
         return
     import click
 
-    # `less` shows colours when it is told to; whoever has set LESS knows what they want.
+    # `less` needs -R to show colours; a LESS that the user has set takes precedence.
     os.environ.setdefault("LESS", "-R")
     click.echo_via_pager(text, color=screen.styler.colour)
 

@@ -1,4 +1,4 @@
-"""Search results as lines and JSON: sessions, excerpts with highlights, and the audit of searched bytes."""
+"""Search results as lines and JSON: sessions, highlighted excerpts, and the audit of searched bytes."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ _ELLIPSIS: Final = "…"
 
 
 def highlighted_lines(excerpt: Excerpt, columns: int, rows: int, prefix: str = "") -> Iterator[StyledLine]:
-    """Yield an excerpt on at most so many lines; what acts on a terminal is made visible."""
+    """Yield an excerpt on at most `rows` lines, with control characters made visible."""
     text, highlights = _flatten_excerpt(excerpt, prefix)
     columns = max(columns, 8)
     position = 0
@@ -50,7 +50,7 @@ def highlighted_lines(excerpt: Excerpt, columns: int, rows: int, prefix: str = "
 
 
 def _flatten_excerpt(excerpt: Excerpt, prefix: str) -> tuple[str, list[bool]]:
-    """Return the text on one line, safe, and of each letter whether it is marked."""
+    """Return the excerpt as one safe line, and for each character whether it is highlighted."""
     text = prefix or ("" if excerpt.is_at_start else _ELLIPSIS)
     highlights = [False] * len(text)
     position = 0
@@ -66,7 +66,7 @@ def _flatten_excerpt(excerpt: Excerpt, prefix: str) -> tuple[str, list[bool]]:
 
 
 def _line_end(text: str, start: int, columns: int) -> int:
-    """Return where a line of so many columns ends: between words, if there are any."""
+    """Return the end of a line of `columns` columns, at a word boundary if possible."""
     end = min(len(text), start + columns)
     while end > start + 1 and display_width(text[start:end]) > columns:
         end -= 1
@@ -97,15 +97,15 @@ _MIN_TITLE_WIDTH: Final = 24
 _MAX_FILE_NAME_WIDTH: Final = 30
 _PATH_PATTERN: Final = re.compile(r"(?:/|[A-Za-z]:\\)\S{1,300}")
 _LOSS_MESSAGES: Final = {
-    "gone": "(the file is gone and not in the archive: the words cannot be shown)",
-    "changed": "(the record is not what was indexed: `steno sync`, or the file was changed)",
+    "gone": "(text not available: the file was deleted and not archived)",
+    "changed": "(text not available: the file changed; run `steno sync`)",
 }
-_UNTYPABLE_PATH: Final = "(its path cannot be typed; --json has it)"
+_UNTYPABLE_PATH: Final = "(path has special characters; use --json)"
 _VisibleHit = tuple[HitText, Excerpt | None]
 
 
 class SearchResults:
-    """What was found, and how to tell it."""
+    """Results of a search, as lines and as JSON."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class SearchResults:
 
     @cached_property
     def groups(self) -> list[HitGroup]:
-        """The sessions."""
+        """Matches grouped by session."""
         return group_hits(self._connection, self._result.messages)
 
     @cached_property
@@ -149,12 +149,12 @@ class SearchResults:
         return self.groups[:limit] if limit else self.groups
 
     def limit_message(self, limit: int) -> str:
-        """Say that the limit left sessions out; nothing when it did not."""
+        """Return the message for a limited result; "" if nothing was omitted."""
         if not limit or len(self.groups) <= limit:
             return ""
-        return f"{limit:,} of {len(self.groups):,} sessions; --limit 0 shows all"
+        return f"showing {limit:,} of {len(self.groups):,} sessions; use --limit 0 to show all"
 
-    # The words themselves
+    # Matches
 
     def _visible_hits(self, reader: HitReader, group: HitGroup, hits_per_session: int) -> Iterator[_VisibleHit]:
         pattern = self._pattern.find_spans if self._pattern else None
@@ -167,7 +167,7 @@ class SearchResults:
             yield text, excerpt
 
     def lines(self, limit: int, hits_per_session: int, columns: int) -> Iterator[StyledLine]:
-        """Yield everything: the sum, then each session with its first hits."""
+        """Yield a summary, then each session with its first matches."""
         yield self._summary_line(columns)
         with HitReader(self._connection) as reader:
             for group in self._limited_groups(limit):
@@ -187,20 +187,20 @@ class SearchResults:
                     yield [(f"  {remaining:,} more in this session", "dim")]
 
     def _summary_line(self, columns: int) -> StyledLine:
-        hits_text, session_count = humanize.count(self.total, "hit"), len(self.groups)
+        hits_text, session_count = humanize.count(self.total, "match", "matches"), len(self.groups)
         text = f"{hits_text} in {humanize.count(session_count, 'session')}"
         details = f"  of {self._session_count:,}" if self._session_count > session_count else ""
         if self.is_infix_match:
             details += ", inside longer words"
         if self._unread_bytes:
-            details += f", {humanize.size(self._unread_bytes)} not read yet (--audit)"
+            details += f", {humanize.size(self._unread_bytes)} not indexed yet (see --audit)"
         return [(text, "bold"), (truncate(details, columns - display_width(text)), "dim")]
 
     def _session_heading(self, group: HitGroup, columns: int, *, archived: bool) -> StyledLine:
         short = one_line(self._short_id(group), columns // 2)
-        state = "archived only" if archived else "gone" if group.gone else ""
+        state = "archived only" if archived else "deleted" if group.gone else ""
         details = [one_line(humanize.project_name(group.project), 16), state, _day_and_time(group.ended)]
-        details.append(humanize.count(len(group.messages), "hit"))
+        details.append(humanize.count(len(group.messages), "match", "matches"))
         while True:
             right = "  ".join(part for part in details if part)
             available = columns - display_width(short) - display_width(right) - 4
@@ -232,7 +232,7 @@ class SearchResults:
     # Sessions
 
     def session_lines(self, limit: int, columns: int) -> Iterator[StyledLine]:
-        """Yield one line for each session."""
+        """Yield a table of the sessions."""
         groups = self._limited_groups(limit)
         if not groups:
             return
@@ -245,7 +245,7 @@ class SearchResults:
                 max_width=16,
                 min_flexible_width=16,
             ),
-            Column("HITS", [f"{len(group.messages):,}" for group in groups], align_right=True),
+            Column("MATCHES", [f"{len(group.messages):,}" for group in groups], align_right=True),
             Column("LAST", [_day_and_time(group.ended) for group in groups], align_right=True),
         ]
         heads, rows = layout_columns(table, columns)
@@ -253,27 +253,27 @@ class SearchResults:
         yield from rows
 
     def _short_id(self, group: HitGroup) -> str:
-        """Return as few letters of its file's name as tell it from the others, as `ls` does."""
+        """Return the shortest unique ID of a session, as in `steno ls`."""
         return self._references.short_id(group.path) if group.has_session_file else group.id[:SHORT_ID_LENGTH]
 
     def _session_reference(self, group: HitGroup, text: HitText | None) -> str:
-        """Return what names it in another command: the short name, or its path."""
+        """Return the session argument for other commands: the short ID, or the path."""
         file = text.message >> FILE_ID_SHIFT if text is not None else 0
-        # There may be copies of a session under other names, and the message in one of them only.
+        # A session can have copies under other names, with the message in only one of them.
         is_own_file = file in group.files and file not in group.agents
         return self._references.argument_for(group.files[file] if is_own_file else group.path)
 
     def _show_command(self, group: HitGroup, text: HitText | None) -> str | None:
-        """Return the command that opens it, at a message if there is one."""
+        """Return the command that shows a session, at a message if given."""
         name = shell_argument(self._session_reference(group, text))
         location = location_arguments(group, text) if text is not None else ""
         return None if None in (name, location) else f"steno show{self._root_arguments} {name}{location}"
 
-    # Around
+    # Empty results and next steps
 
     def no_hits_lines(self, query: Query, columns: int) -> Iterator[StyledLine]:
-        """Yield what to say when nothing was found."""
-        text = f"Nothing found in {humanize.count(self._session_count, 'session')}"
+        """Yield the message for a search without matches."""
+        text = f"No matches in {humanize.count(self._session_count, 'session')}"
         reason = self._result.scope.empty_reason
         message = one_line(f"{text}: {reason}." if reason else f"{text}.", columns * 4)
         for line in wrap(message, columns):
@@ -285,11 +285,11 @@ class SearchResults:
             if not term.quoted and term.text.partition(":")[2][:1] not in ("", "/", ":")
         ]
         if unknown_filters:
-            filter_hint = f"{one_line(unknown_filters[0], 20)}: is no filter. There are {', '.join(FILTERS)}."
+            filter_hint = f"Unknown filter `{one_line(unknown_filters[0], 20)}:`. Filters: {', '.join(FILTERS)}."
             yield [(one_line(filter_hint, columns), "dim")]
 
     def print_next_steps(self, screen: Screen, limit: int) -> None:
-        """Write what was left out, and to people what they may do next."""
+        """Print the limit message, and on terminals the next command."""
         limit_note = self.limit_message(limit)
         if limit_note and not screen.is_terminal:
             screen.print_lines([[], [limit_note]])
@@ -299,10 +299,10 @@ class SearchResults:
         step = self._show_command(group, text) if group is not None else None
         screen.print_next_steps([step] if step else [], f"{limit_note}." if limit_note else "")
 
-    # Programs
+    # JSON
 
     def hits_json(self, limit: int, hits_per_session: int) -> list[dict[str, Any]]:
-        """Return the hits for programs."""
+        """Return the matches as JSON."""
         with HitReader(self._connection) as reader:
             return [
                 _hit_json(group, text, excerpt) | {"complete": self._is_complete}
@@ -311,7 +311,7 @@ class SearchResults:
             ]
 
     def counts_json(self) -> dict[str, Any]:
-        """Return the numbers for programs."""
+        """Return the counts as JSON."""
         return {
             "hits": self.total,
             "sessions": len(self.groups),
@@ -320,7 +320,7 @@ class SearchResults:
         }
 
     def sessions_json(self, limit: int) -> list[dict[str, Any]]:
-        """Return the sessions for programs."""
+        """Return the sessions as JSON."""
         return [
             {
                 "session": group.id,
@@ -361,21 +361,21 @@ def _hit_json(group: HitGroup, text: HitText, excerpt: Excerpt | None) -> dict[s
 
 
 def _turn_or_time(group: HitGroup, text: HitText) -> str:
-    """Return the turn; where turns were taken back, the time of day."""
+    """Return the turn number; in rewound sessions, the time of day."""
     if group.has_rewound_turns:
         return humanize.time_of_day(text.time / 1000) if text.time else ""
     return f"turn {text.turn}" if text.turn else ""
 
 
 def location_arguments(group: HitGroup, text: HitText) -> str | None:
-    """Return the options that open a session at a message; None if they cannot be typed."""
+    """Return the options that show a message; None if they cannot be typed."""
     if text.uuid.replace("-", "").isalnum():
         return f" --at {text.uuid[:SHORT_ID_LENGTH]}"
     offset_argument = f" --at {message_offset(text.message)}"
     agent = group.agents.get(text.message >> FILE_ID_SHIFT)
     if not agent:
         return offset_argument
-    # The name of its file, which no id can turn into an option.
+    # A file name with a prefix cannot be parsed as an option.
     name = shell_argument(f"agent-{agent}" if agent.startswith("-") else agent)
     return None if name is None else f" --agent {name}{offset_argument}"
 
@@ -389,7 +389,7 @@ def _part_kind(excerpt: Excerpt | None) -> tuple[str, str]:
 
 
 def _tool_file_name(excerpt: Excerpt) -> str:
-    """Return the name of the file that a tool is used on, where the excerpt does not show it."""
+    """Return the name of the file that a tool call uses, if the excerpt does not show it."""
     first = excerpt.part.text[: excerpt.start].partition("\n")[0]
     if excerpt.part.kind != "input" or not _PATH_PATTERN.fullmatch(first):
         return ""
@@ -417,7 +417,7 @@ _PROBLEM_REASONS: Final = ("unread", "unreadable", "missing", "gone")
 
 
 def print_audit(index: "SessionIndex", screen: Screen, *, as_json: bool) -> None:
-    """Count everything, and tell it."""
+    """Print which bytes of the session files are searched."""
     (total,) = index.connection.execute("SELECT sum(max(size, 0)) FROM files").fetchone()
     with ProgressBar(total or 0, "Auditing") as bar:
         accounts = list(audit_index(index.connection, index.texts, bar.advance))
@@ -441,7 +441,7 @@ def _audit_lines(accounts: list[FileAudit], columns: int) -> Iterator[StyledLine
     total = sum(account.size for account in accounts)
     counted = sum(sizes.values())
     text = f"{humanize.count(len(accounts), 'file')}, {total:,} bytes"
-    conclusion = "every byte accounted for" if counted == total else f"{total - counted:,} bytes unknown"
+    conclusion = "all bytes accounted for" if counted == total else f"{total - counted:,} bytes unknown"
     if display_width(text) + display_width(conclusion) + 2 <= columns:
         yield [(text, "bold"), f"  {conclusion}"]
     else:
@@ -460,7 +460,7 @@ def _audit_lines(accounts: list[FileAudit], columns: int) -> Iterator[StyledLine
     yield []
     texts = f"{humanize.count(indexed, 'text')} in the index"
     if documents == indexed and not any(account.mismatched for account in accounts):
-        text, style = f"{texts}, as many as the files hold", ""
+        text, style = f"{texts}, matching the files", ""
     else:
         text, style = f"{texts}, {documents:,} in the files", "red"
     for line in wrap(text, columns):
@@ -469,7 +469,7 @@ def _audit_lines(accounts: list[FileAudit], columns: int) -> Iterator[StyledLine
 
 
 def _explained_row(row: StyledLine, meaning: str, columns: int) -> Iterator[StyledLine]:
-    """Yield a row with what it means beside it, or below where the screen is too narrow."""
+    """Yield a row with its explanation on the right, or below on narrow screens."""
     if columns - _MEANING_COLUMN < _MIN_MEANING_WIDTH:
         yield row
         yield from ([" " * _MEANING_INDENT, (line, "dim")] for line in wrap(meaning, columns - _MEANING_INDENT))
@@ -480,11 +480,11 @@ def _explained_row(row: StyledLine, meaning: str, columns: int) -> Iterator[Styl
 
 
 def _incomplete_file_lines(accounts: list[FileAudit], columns: int) -> Iterator[StyledLine]:
-    """Yield the files of which not all that could be searched is."""
+    """Yield the files that are only partly searched."""
     incomplete = [account for account in accounts if not account.is_complete]
     if incomplete:
         yield []
-        yield [(f"{humanize.count(len(incomplete), 'file')} not searched in full", "bold")]
+        yield [(f"{humanize.count(len(incomplete), 'file')} not fully searched", "bold")]
     for account in incomplete[:_MAX_LISTED_FILES]:
         problems = [f"{account.bytes[name]:,} {name}" for name in _PROBLEM_REASONS if account.bytes[name]]
         if account.documents != account.indexed:
@@ -492,7 +492,7 @@ def _incomplete_file_lines(accounts: list[FileAudit], columns: int) -> Iterator[
         yield [("  " + one_line(", ".join(problems), columns - 2), "yellow")]
         yield ["    ", one_line(account.path, columns - 4)]
     if len(incomplete) > _MAX_LISTED_FILES:
-        yield [(f"  and {len(incomplete) - _MAX_LISTED_FILES:,} more; --json lists all", "dim")]
+        yield [(f"  … {len(incomplete) - _MAX_LISTED_FILES:,} more; use --json to list all", "dim")]
 
 
 def _audit_json(accounts: list[FileAudit]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Layout of lines: columns, headings and wrapping that fit the screen width.
 
-In a table the flexible column gets the remaining width; the least important columns are dropped
-when there is none.
+The flexible column of a table gets the remaining width; optional columns are dropped if it would
+become too narrow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _COLUMN_GAP: Final = 2
 
 
 class Column(msgspec.Struct):
-    """One column: its head, its cells and how it behaves."""
+    """A column: heading, cells and layout."""
 
     heading: str
     cells: list[str]
@@ -24,16 +24,16 @@ class Column(msgspec.Struct):
     max_width: int = 40
     flexible: bool = False
     min_flexible_width: int = 0
-    """It goes when the flexible column would be left with less than that; 0 always stays."""
+    """Drop this column if the flexible column would be narrower; 0 never drops it."""
 
     @property
     def natural_width(self) -> int:
-        """How wide it would like to be."""
+        """Width of the widest cell, up to `max_width`."""
         return min(self.max_width, max((display_width(cell) for cell in (self.heading, *self.cells)), default=0))
 
 
 def layout_columns(columns: Sequence[Column], available: int) -> tuple[StyledLine, list[StyledLine]]:
-    """Return the line of heads and one line per row, none wider than `available`."""
+    """Return the heading line and one line per row, none wider than `available`."""
     visible = [column for column in columns if any(column.cells)]
     while True:
         remaining = _remaining_width(visible, available)
@@ -75,11 +75,11 @@ def _join_cells(cells: StyledLine) -> StyledLine:
 
 
 _MIN_TITLE_WIDTH: Final = 12
-"""As many columns a title needs to say something."""
+"""Minimum useful width of a title."""
 
 
 def session_heading(name: str, title: str, columns: int) -> Iterator[StyledLine]:
-    """Yield what a session is called and what it is about, on two lines where one is too short."""
+    """Yield the ID and title of a session, on two lines if one is too narrow."""
     visible_name = one_line(name, columns)
     available = columns - display_width(visible_name) - 2
     visible_title = one_line(title, available if available >= _MIN_TITLE_WIDTH else columns - 2) or (
@@ -94,7 +94,7 @@ def session_heading(name: str, title: str, columns: int) -> Iterator[StyledLine]
 
 
 def wrap_line(line: StyledLine, columns: int) -> Iterator[StyledLine]:
-    """Yield a line as it is, or in several where it is too wide, which then have no styles."""
+    """Yield a line; if it is too wide, wrapped and without styles."""
     text = "".join(styled if isinstance(styled, str) else styled[0] for styled in line)
     if display_width(text) <= columns:
         yield line

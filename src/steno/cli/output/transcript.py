@@ -1,6 +1,6 @@
 """Transcript of a session as lines or JSON: header, turns, steps, and abandoned branches.
 
-A turn has its prompt, one line per step, short diffs and output, the answer and the usage.
+A turn shows the prompt, one line per step, short diffs and output, the answer and the usage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -65,14 +65,14 @@ _HIDDEN_KINDS: Final = frozenset(("note", "hook"))
 _UNCOUNTED_KINDS: Final = _HIDDEN_KINDS | {"words", "queued"}
 _BRANCH_REASONS: Final = {
     "rewind": "abandoned by a rewind",
-    "edited": "a prompt that was taken back",
-    "dangling": "hangs on a record that is not in the file",
-    "second root": "begins on its own",
+    "edited": "abandoned by an edited prompt",
+    "dangling": "parent record missing",
+    "second root": "separate root",
 }
 
 
 class RenderOptions(msgspec.Struct):
-    """How to tell it."""
+    """How to render a transcript."""
 
     width: int = 80
     project: str = ""
@@ -82,7 +82,7 @@ class RenderOptions(msgspec.Struct):
 
 
 def turn_lines(transcript: Transcript, turn: Turn, options: RenderOptions) -> Iterator[StyledLine]:
-    """Yield everything about one turn."""
+    """Yield the lines of a turn."""
     if turn.opening is not None:
         yield from compaction_lines(turn.opening, options, transcript)
     yield from prompt_lines(turn.prompt, turn.number, turn.started, options)
@@ -101,7 +101,7 @@ def turn_lines(transcript: Transcript, turn: Turn, options: RenderOptions) -> It
 
 
 def _with_blank_line(lines: Iterable[StyledLine]) -> Iterator[StyledLine]:
-    """Yield the lines, if there are any, with an empty one before them."""
+    """Yield the lines, after an empty line if there are any."""
     for index, line in enumerate(lines):
         if not index:
             yield []
@@ -109,7 +109,7 @@ def _with_blank_line(lines: Iterable[StyledLine]) -> Iterator[StyledLine]:
 
 
 def prose_lines(text: str, options: RenderOptions) -> Iterator[StyledLine]:
-    """Yield the words of an answer."""
+    """Yield Markdown text as wrapped lines."""
     available = min(options.width - 4, _MAX_PROSE_WIDTH)
     yield from markdown_lines(text, available, unicode=options.unicode)
 
@@ -117,7 +117,7 @@ def prose_lines(text: str, options: RenderOptions) -> Iterator[StyledLine]:
 def prompt_lines(
     prompt: Prompt | None, number: int, started: datetime | None, options: RenderOptions
 ) -> Iterator[StyledLine]:
-    """Yield what was asked, beside the number of the turn, if it has one, and the time."""
+    """Yield a prompt, after the turn number and start time."""
     start_time = humanize.time_of_day(started.timestamp()) if started else ""
     gutter = f"{number or '':<4}{start_time:<5}  "
     if prompt is None:
@@ -128,7 +128,7 @@ def prompt_lines(
         total = len(lines)
         lines = [*lines[: _MAX_PROMPT_LINES - 1], f"… {_MAX_PROMPT_LINES - 1} of {humanize.count(total, 'line')}"]
     if prompt.images:
-        lines.append(f"[{humanize.count(prompt.images, 'picture')}]")
+        lines.append(f"[{humanize.count(prompt.images, 'image')}]")
     if prompt.origin != "human":
         lines[:0] = [] if prompt.origin in ("command", "shell") else [f"({prompt.origin})"]
     for index, line in enumerate(lines or [""]):
@@ -151,7 +151,7 @@ def _turn_footer(transcript: Transcript, turn: Turn, available: int) -> StyledLi
 
 
 def usage_parts(steps: int, duration: float | None, usage: Totals) -> list[str]:
-    """Return what a turn took: steps, time, tokens."""
+    """Return the usage of a turn: steps, duration, tokens."""
     parts = [humanize.count(steps, "step")] if steps else []
     if duration is not None:
         parts.append(humanize.duration(duration))
@@ -164,7 +164,7 @@ def usage_parts(steps: int, duration: float | None, usage: Totals) -> list[str]:
 
 
 def _context_tokens(transcript: Transcript, turn: Turn) -> int:
-    """Return how much the model had before it at the end of the turn."""
+    """Return the context size in tokens at the end of a turn."""
     for node in reversed(turn.nodes):
         if node.type == "assistant" and not node.sidechain:
             usage = transcript.record(node).usage
@@ -176,11 +176,11 @@ def _context_tokens(transcript: Transcript, turn: Turn) -> int:
 def compaction_lines(
     compaction: Compaction, options: RenderOptions, transcript: Transcript | None = None
 ) -> Iterator[StyledLine]:
-    """Yield the line that is drawn where the conversation was compacted.
+    """Yield the line of a compaction.
 
-    Where everything is shown, the summary in the transcript follows.
+    With `show_all` and a transcript, the summary follows.
     """
-    text = "compacted" if compaction.kind == "full" else "old results dropped"
+    text = "compacted" if compaction.kind == "full" else "old tool results removed"
     parts = [f"{text} ({one_line(compaction.trigger)})" if compaction.trigger else text]
     if text := humanize.token_reduction(*context_sizes(compaction)):
         parts.append(text)
@@ -200,7 +200,7 @@ def compaction_lines(
 
 
 def _branch_lines(branches: Iterable[tuple[int, Branch]], options: RenderOptions) -> Iterator[StyledLine]:
-    """Yield a line or two about each branch that leaves the conversation here."""
+    """Yield one or two lines for each branch that starts here."""
     for number, branch in branches:
         usage = humanize.tokens(branch.usage.output) + " out" if branch.usage.output else ""
         counted = humanize.count(branch.turns, "turn") if branch.turns else ""
@@ -223,13 +223,13 @@ def _first_prompt(branch: Branch) -> str:
 
 
 def verb_column_width(steps: Iterable[Step], min_width: int = 6) -> int:
-    """Return how many columns the verbs of some steps take."""
+    """Return the width of the verb column for some steps."""
     verbs = [display_width(one_line(step.verb)) for step in steps if step.kind != "words"]
     return min(max((*verbs, min_width)), _MAX_VERB_WIDTH)
 
 
 class StepRenderer:
-    """Writes steps; sub-agents get their colours in order of appearance."""
+    """Renders steps; sub-agents get colours in order of appearance."""
 
     def __init__(self, options: RenderOptions, depth: int = 0) -> None:
         self._options = options
@@ -237,19 +237,19 @@ class StepRenderer:
         self._agent_count = 0
 
     def lines(self, transcript: Transcript, steps: Iterable[Step]) -> Iterator[StyledLine]:
-        """Yield the lines of some steps, those of sub-agents behind a rail of their colour."""
+        """Yield the lines of steps; those of sub-agents are indented after a coloured rail."""
         visible = [step for step in steps if self.is_shown(step)]
         column = verb_column_width([step for step in visible if step.seam is None])
         for step in visible:
             yield from self.step_lines(transcript, step, column)
 
     def is_shown(self, step: Step) -> bool:
-        """Whether a step is shown, or is one that is shown on demand."""
+        """Return whether a step is shown with the current options."""
         is_quiet = step.kind in _HIDDEN_KINDS and step.state != "failed" and step.seam is None
         return self._options.show_all or not is_quiet
 
     def step_lines(self, transcript: Transcript, step: Step, column: int) -> Iterator[StyledLine]:
-        """Yield the lines of one step; its verb takes `column` columns."""
+        """Yield the lines of a step; its verb takes `column` columns."""
         available = self._options.width
         if step.seam is not None:
             yield []
@@ -285,13 +285,13 @@ class StepRenderer:
     def _agent_lines(self, step: Step, column: int) -> Iterator[StyledLine]:
         agent_style = AGENT_STYLES[self._agent_count % len(AGENT_STYLES)]
         self._agent_count += 1
-        # A notification names its agent once more; the story is told at the call.
+        # Notifications name the sub-agent again; its steps are shown at the call.
         thread = step.agent if self._nesting_depth < _MAX_DEPTH and step.call_id else None
         is_expanded = thread is not None and bool(thread.turns)
         yield self._step_line(step, column, is_expanded=is_expanded, agent_style=agent_style)
         if thread is None or not is_expanded:
             return
-        # The rail takes six columns of what its lines have to themselves.
+        # The rail takes six columns.
         nested_options = msgspec.structs.replace(self._options, width=self._options.width - 6)
         steps = thread.steps_with_deleted if nested_options.show_all else thread.steps
         for line in StepRenderer(nested_options, self._nesting_depth + 1).lines(thread.transcript, steps):
@@ -301,7 +301,7 @@ class StepRenderer:
             yield ["    ", ("└ ", agent_style), ("  ", ""), report]
 
     def call_line(self, step: Step, column: int, agent_style: str = "") -> StyledLine:
-        """Return the line of a call whose result is still to come."""
+        """Return the line of a tool call without a result yet."""
         subject, _ = self._subject_and_outcome(step, self._options.width - column - 6)
         return [
             ("  ● ", "green"),
@@ -311,7 +311,7 @@ class StepRenderer:
         ]
 
     def result_line(self, step: Step) -> StyledLine:
-        """Return what came of a call, for the line below the one that told of the call."""
+        """Return the result of a tool call, for the line below the call."""
         mark, mark_style = _state_mark(step)
         available = self._options.width - 6 - _RIGHT_WIDTH
         style = {"failed": "red", "denied": "yellow"}.get(step.state, "dim")
@@ -325,7 +325,7 @@ class StepRenderer:
         ]
 
     def body_lines(self, transcript: Transcript, step: Step) -> Iterator[StyledLine]:
-        """Yield what is worth opening in a step."""
+        """Yield the body of a step: thinking, diff or output."""
         for line in self._step_body_lines(transcript, step, self._options.width - 4):
             yield ["  ", *line]
 
@@ -346,7 +346,7 @@ class StepRenderer:
         ]
 
     def _subject_and_outcome(self, step: Step, available: int) -> tuple[StyledLine, int]:
-        """Return subject and outcome in at most that many columns, and how many they take."""
+        """Return subject and outcome in at most `available` columns, and the width used."""
         preferred_outcome_width = available - display_width(one_line(step.subject, available)) - 2
         outcome = one_line(step.outcome, min(max(preferred_outcome_width, available // 2, 8), available))
         subject_width = max(available - (display_width(outcome) + 2 if outcome else 0), 0)
@@ -385,7 +385,7 @@ def _state_mark(step: Step) -> tuple[str, str]:
 
 
 class SessionTranscript:
-    """One session, told to one screen."""
+    """Transcript of a session for a screen."""
 
     def __init__(self, file: DiscoveredFile, session: Session, screen: Screen) -> None:
         self._file = file
@@ -395,7 +395,7 @@ class SessionTranscript:
         self._name = session.id[:SHORT_ID_LENGTH]
 
     def render_options(self, *, thinking: bool, show_all: bool) -> RenderOptions:
-        """Return how to tell it on this screen."""
+        """Return the render options for this screen."""
         return RenderOptions(
             width=self._screen.width,
             project=self._summary.project,
@@ -407,7 +407,7 @@ class SessionTranscript:
     def lines(
         self, options: RenderOptions, turn: int | None, branch: int | None, agent: str | None
     ) -> Iterator[StyledLine]:
-        """Yield the story, or the part of it that was asked for."""
+        """Yield the transcript, or the selected turn, branch or sub-agent."""
         transcript, turns = self._transcript_and_turns(branch, agent)
         chosen = _select_turn(_with_deleted(turns, show_all=options.show_all), turn)
         yield from self.header_lines(turns, branch=branch, agent=agent)
@@ -422,17 +422,17 @@ class SessionTranscript:
             yield from self._unlisted_lines()
 
     def _unlisted_lines(self) -> Iterator[StyledLine]:
-        """Yield what the story does not tell: gaps in the file, sub-agents that nobody called."""
+        """Yield gaps in the file, and sub-agents without a tool call."""
         gaps = [gap for gap in self._session.transcript.gaps if gap.damage]
         if gaps:
             lost_size = humanize.size(sum(gap.length for gap in gaps))
-            text = f"{humanize.count(len(gaps), 'gap')} in the file, {lost_size} that are no record"
+            text = f"{humanize.count(len(gaps), 'gap')} in the file, {lost_size} without a valid record"
             yield []
-            yield self._line_with_hint(("! ", "yellow"), text, "  --records shows them")
+            yield self._line_with_hint(("! ", "yellow"), text, "  use --records to show")
         for thread in self._session.loose_agents:
             if not thread.warmup:
                 text = f"sub-agent {thread.agent_id}  {thread.description or thread.prompt}"
-                yield self._line_with_hint(("▪ ", "dim"), text, "  --agent ID opens it")
+                yield self._line_with_hint(("▪ ", "dim"), text, "  use --agent ID to show")
 
     def _line_with_hint(self, mark: StyledText, text: str, hint: str) -> StyledLine:
         available = self._screen.width - 2
@@ -450,27 +450,27 @@ class SessionTranscript:
         """Return the turns of an abandoned branch that are not in the conversation."""
         branches = self._session.branches
         if not 1 <= number <= len(branches):
-            explanation = f"there are {len(branches)}" if branches else "nothing was abandoned"
+            explanation = f"the session has {len(branches)}" if branches else "the session has no abandoned branches"
             raise NotFound(f"no branch {number}; {explanation}")
         branch_indexes = {node.index for node in branches[number - 1].nodes}
         turns = self._session.turns(branches[number - 1].leaf)
         return [turn for turn in turns if any(node.index in branch_indexes for node in turn.nodes)]
 
     def _find_agent(self, name: str) -> Thread:
-        """Return the sub-agent of that id, or of an id that begins so."""
+        """Return the sub-agent whose ID starts with `name`."""
         prefix = name.removeprefix("agent-")
         agents = self._session.all_agents
         matches = [thread for thread in agents if prefix and thread.agent_id.startswith(prefix)]
         if len(matches) == 1:
             return matches[0]
-        many = f"{len(matches)} sub-agents are" if matches else "no sub-agent is"
+        many = f"{name!r} matches {len(matches)} sub-agents" if matches else f"no sub-agent matches {name!r}"
         known_ids = ", ".join(thread.agent_id for thread in agents[:8] if thread.agent_id)
-        raise NotFound(f"{many} called {name!r}", hint=f"there are: {known_ids}" if known_ids else "")
+        raise NotFound(many, hint=f"Sub-agents: {known_ids}." if known_ids else "")
 
     def header_lines(
         self, turns: list[Turn], *, branch: int | None = None, agent: str | None = None
     ) -> Iterator[StyledLine]:
-        """Yield what the session is called, and the figures of some turns."""
+        """Yield the title of the session, and figures of some turns."""
         summary, width = self._summary, self._screen.width
         yield [(one_line(self._title(turns), width), "bold")]
         if agent:
@@ -506,7 +506,7 @@ class SessionTranscript:
                 yield number, branch
 
     def _unplaced_branches(self, turns: list[Turn]) -> Iterator[tuple[int, Branch]]:
-        """Yield branches that leave no turn: second roots, and branches of branches."""
+        """Yield branches that start at no turn: second roots, and branches of branches."""
         turn_indexes = {node.index for turn in turns for node in turn.nodes}
         for number, branch in enumerate(self._session.branches, 1):
             if branch.fork is None or branch.fork.index not in turn_indexes:
@@ -515,7 +515,7 @@ class SessionTranscript:
     def as_json(
         self, turn: int | None, branch: int | None, agent: str | None, *, show_all: bool = False
     ) -> dict[str, Any]:
-        """Return the story for programs; what is deleted is part of it only on request."""
+        """Return the transcript as JSON; deleted records only with `show_all`."""
         _, turns = self._transcript_and_turns(branch, agent)
         summary = self._summary
         return {
@@ -534,7 +534,7 @@ class SessionTranscript:
 
 
 def _with_deleted(turns: list[Turn], *, show_all: bool) -> list[Turn]:
-    """Return turns as they are shown: with what is deleted only on request."""
+    """Return the turns to show, with deleted records only if `show_all`."""
     return [turn.with_deleted() for turn in turns] if show_all else turns
 
 
@@ -581,13 +581,13 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
 
 
 def compaction_json(compaction: Compaction) -> dict[str, Any]:
-    """Return a compaction for programs."""
+    """Return a compaction as JSON."""
     names = ("kind", "trigger", "pre_tokens", "post_tokens", "messages_before", "messages_kept", "ratio")
     return {name: getattr(compaction, name) for name in names}
 
 
 def step_json(step: Step) -> dict[str, Any]:
-    """Return a step for programs."""
+    """Return a step as JSON."""
     names = ("kind", "verb", "subject", "outcome", "state", "started", "duration", "tokens")
     return {
         **{name: getattr(step, name) for name in names},
@@ -624,7 +624,7 @@ def _diff_rows(transcript: Transcript, step: Step) -> Iterator[tuple[int | None,
 
 
 def _replaced_strings(transcript: Transcript, step: Step) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of old and new words that the call itself names."""
+    """Yield the pairs of old and new text from the input of an edit call."""
     if step.call is None:
         return
     from steno.format.record_views import input_view
@@ -649,4 +649,4 @@ def _output_lines(record: Record, step: Step, width: int, *, show_all: bool) -> 
     for line in visible:
         yield ["     ", (truncate(clean(line.expandtabs(4)), width - 5), "dim")]
     if len(visible) < len(lines):
-        yield ["     ", (f"the last {len(visible)} of {humanize.count(len(lines), 'line')}", "dim")]
+        yield ["     ", (f"last {len(visible)} of {humanize.count(len(lines), 'line')}", "dim")]

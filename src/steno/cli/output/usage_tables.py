@@ -1,4 +1,4 @@
-"""Usage reports as lines: a table with bars, a heat map, and the responses behind a total.
+"""Usage reports as lines: a table with bars, a heat map, and the responses of a total.
 
 In the heat map each shade has a quarter of the cells with a cost: scaled by amount, one expensive
 hour would make all others look alike.
@@ -30,7 +30,7 @@ from steno.sanitize.terminal import StyledLine, display_width, one_line, shorten
 
 _DEFAULT_ROWS: Final = 30
 _TIME_GROUPINGS: Final = ("day", "week", "month", "hour", "block5h")
-_HEADINGS: Final = {"block5h": "FIVE HOURS FROM", "project": "PROJECT", "tool": "FIRST TOOL"}
+_HEADINGS: Final = {"block5h": "5-HOUR BLOCK", "project": "PROJECT", "tool": "FIRST TOOL"}
 _EIGHTH_BLOCKS: Final = " ▏▎▍▌▋▊▉"
 _MAX_BAR_WIDTH: Final = 40
 _WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -38,7 +38,7 @@ _BAR_HEADING: Final = "BAR"
 
 
 def print_usage_report(report: UsageReport, query: UsageQuery, options: Any, color: Any, width: int | None) -> None:
-    """Write a report for people."""
+    """Print a usage report."""
     screen = Screen(color, width)
     if not report.lines:
         screen.print_lines([line] for line in wrap(_empty_message(report, query), screen.width))
@@ -51,14 +51,14 @@ def print_usage_report(report: UsageReport, query: UsageQuery, options: Any, col
     screen.print_lines([[], *footnote_lines(report, screen.width)])
     where = root_arguments(options.root, demo=options.demo)
     steps = [f"steno usage{where} --explain", f"steno usage{where} --by session"]
-    screen.print_next_steps(steps, "Each response counted once.")
+    screen.print_next_steps(steps, "Each response counts once.")
 
 
 def _empty_message(report: UsageReport, query: UsageQuery) -> str:
     if not report.complete:
-        return "Nothing to count so far; not everything was read."
+        return "No usage found yet; some files were not read."
     bounded = query.is_bounded or query.project
-    return f"Nothing was asked {'in that time or place' if bounded else 'so far'}."
+    return "No usage matches these filters." if bounded else "No usage found."
 
 
 def _table_lines(report: UsageReport, screen: Screen, limit: int) -> Iterator[StyledLine]:
@@ -80,14 +80,15 @@ def _table_lines(report: UsageReport, screen: Screen, limit: int) -> Iterator[St
     yield [("─" * min(available, _line_width(heads)), "dim")]
     yield [" ", *(_as_bold(styled) for styled in rows[-1])]
     if len(lines) < len(report.lines):
-        selection = "newest" if in_time else "dearest"
-        limit_note = f"the {selection} {len(lines):,} of {len(report.lines):,} rows; --limit 0 shows all"
+        count_text = f"{len(lines):,} of {len(report.lines):,} rows"
+        selection = f"newest {count_text}" if in_time else f"top {count_text} by cost"
+        limit_note = f"{selection}; use --limit 0 to show all"
         for text in wrap(limit_note, available):
             yield [(f" {text}", "dim")]
 
 
 def _add_bar_column(columns: list[Column], lines: list[ReportRow], available: int, *, unicode: bool) -> list[Column]:
-    """Return the columns that fit beside bars of the cost, and those."""
+    """Add cost bars to the columns, and drop columns that do not fit."""
     blank = Column(_BAR_HEADING, [" "] * (len(lines) + 1), flexible=True)
     heads, _ = layout_columns([*columns[:2], blank, *columns[2:]], available)
     heading_widths = {
@@ -134,7 +135,7 @@ def _usage_columns(by: str, lines: list[ReportRow]) -> list[Column]:
 
 
 def _count_column(head: str, values: list[int], min_width: int) -> Column:
-    """Return a column of figures; of nothing but zeros it is none."""
+    """Return a column of figures, empty if all are zero."""
     cells = [f"{value:,}" for value in values] if any(values) else []
     return Column(head, cells or [""] * len(values), align_right=True, min_flexible_width=min_width)
 
@@ -161,7 +162,7 @@ def _grouping_columns(by: str, lines: list[ReportRow]) -> list[Column]:
     if by == "agent":
         return [
             Column("ID", [name[0][:SHORT_ID_LENGTH] or "?" for name in names], "bold"),
-            Column("SUB-AGENT", [name[1] or "the session" for name in names], max_width=20),
+            Column("SUB-AGENT", [name[1] or "main session" for name in names], max_width=20),
             Column("TITLE", titles, flexible=True, max_width=60),
         ]
     if by == "branch":
@@ -182,7 +183,7 @@ def _day_with_weekday(day: str) -> str:
 
 
 def format_cost(micro: int, figures: UsageFigures) -> str:
-    """Return an amount; `?` where a price is missing, `≈` where a figure is a placeholder.
+    """Return an amount; `?` marks a missing price, `≈` an under-reported figure.
 
     >>> format_cost(12_345_678, UsageFigures()), format_cost(0, UsageFigures(unpriced={"x": 1}))
     ('$12.35', '?')
@@ -194,7 +195,7 @@ def format_cost(micro: int, figures: UsageFigures) -> str:
 
 
 def bar_text(value: int, max_value: int, width: int, *, unicode: bool) -> str:
-    """Return a bar of up to so many columns, in eighths of one where the terminal has them."""
+    """Return a bar of up to `width` columns, in steps of an eighth with Unicode."""
     if value <= 0 or max_value <= 0 or width <= 0:
         return ""
     eighths = max(1, value * width * 8 // max_value)
@@ -204,7 +205,7 @@ def bar_text(value: int, max_value: int, width: int, *, unicode: bool) -> str:
 
 
 def footnote_lines(report: UsageReport, width: int) -> Iterator[StyledLine]:
-    """Say what the figures do not say themselves."""
+    """Yield the footnotes of a report."""
     for note in _footnotes(report):
         for number, text in enumerate(wrap(note, width - 3)):
             yield [(" " if number == 0 else "   ") + text]
@@ -216,19 +217,19 @@ def _footnotes(report: UsageReport) -> Iterator[str]:
         spent = report.abandoned
         amount = format_cost(rounded_micros(spent.exact), spent)
         text = humanize.count(spent.responses, "response")
-        yield f"of which on abandoned branches: {amount}, {text}, {spent.output:,} tokens of output"
+        yield f"including abandoned branches: {amount}, {text}, {spent.output:,} output tokens"
     if report.unseen:
         text = humanize.count(report.unseen, "session")
-        yield f"{text} may have abandoned branches and were not looked into (--abandoned)"
+        yield f"{text} not searched for abandoned branches (use --abandoned)"
     if totals.estimated:
         text = humanize.count(totals.estimated, "response")
-        yield (f"≈ {text} of clients 2.1.0 to 2.1.52: their output is a placeholder, the truth is higher")
+        yield f"≈ {text} of Claude Code 2.1.0 to 2.1.52 with under-reported output tokens; the real cost is higher"
     for model, tokens in sorted(totals.unpriced.items()):
-        name = one_line(model, 60) or "a model without a name"
-        yield f"? no price is known for {name} ({tokens:,} tokens); a price file can name one"
+        name = one_line(model, 60) or "a model without an ID"
+        yield f"? no price for {name} ({tokens:,} tokens); set one in a price file"
     if totals.slow_price:
         text = humanize.count(totals.slow_price, "fast response")
-        yield f"{text} at the normal price: no other is known, the truth is higher"
+        yield f"{text} at the standard price, because the fast price is unknown; the real cost is higher"
 
 
 _UNICODE_SHADES: Final = "·░▒▓█"
@@ -239,7 +240,7 @@ _LEFT_MARGIN: Final = 6
 
 
 def heat_map_lines(report: UsageReport, screen: Screen, *, by_days: bool) -> Iterator[StyledLine]:
-    """Draw a report by hours."""
+    """Yield a heat map of cost by weekday and hour, or by day."""
     costs: defaultdict[tuple[str, int], int] = defaultdict(int)
     for line in report.lines:
         if line.names[0]:
@@ -265,7 +266,7 @@ def _hour_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterat
         cells = "".join(color_scale.shade(cost) * cell_width for cost in row)
         total_text = f"  {total}" if available >= _HOURS_PER_DAY else ""
         yield [(f" {name}  ", "bold"), (cells, "blue"), total_text]
-    yield from color_scale.legend_lines("an hour of a weekday")
+    yield from color_scale.legend_lines("hour of a weekday")
 
 
 def _day_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterator[StyledLine]:
@@ -293,7 +294,7 @@ def _day_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterato
             day = monday + timedelta(weeks=week, days=weekday)
             cells += "  " if day > last else color_scale.shade(days.get(day, 0)) * 2
         yield [(f" {name}  ", "bold"), (cells, "blue")]
-    yield from color_scale.legend_lines("a day")
+    yield from color_scale.legend_lines("day")
 
 
 class _ShadeScale:
@@ -303,7 +304,7 @@ class _ShadeScale:
         self._width = screen.width
 
     def shade(self, cost: int) -> str:
-        """Return the shade of an amount; equal ones have the same, the highest the last."""
+        """Return the shade of an amount: equal amounts get the same shade, the highest the darkest."""
         if cost <= 0:
             return self._shades[0]
         rank = bisect_right(self._costs, cost)
@@ -311,9 +312,9 @@ class _ShadeScale:
         return self._shades[-(-rank * steps // len(self._costs))]
 
     def legend_lines(self, unit: str) -> Iterator[StyledLine]:
-        """Say what the shades mean."""
+        """Yield the legend of the shades."""
         max_amount = humanize.cents(self._costs[-1]) if self._costs else humanize.cents(0)
-        legend_text = f"a quarter each, up to {max_amount} for {unit}"
+        legend_text = f"quartiles, up to {max_amount} per {unit}"
         first: StyledLine = [(" " * _LEFT_MARGIN + "none ", "dim"), (self._shades, "blue")]
         available = self._width - _LEFT_MARGIN
         if len("none ") + len(self._shades) + 1 + display_width(legend_text) <= available:
@@ -328,8 +329,8 @@ _MAX_RESPONSES: Final = 20
 _MAX_SKIPPED: Final = 5
 _FIGURE_INDENT: Final = " " * 5
 _MIN_PATH_WIDTH: Final = 24
-"""Where a path would have less room than that, the figures go below it."""
-_MISSING_NAMES: Final = {"agent": ("unknown", "the session"), "branch": ("unknown", "(none)")}
+"""Minimum width of a path; in less space, figures go on the next line."""
+_MISSING_NAMES: Final = {"agent": ("unknown", "main session"), "branch": ("unknown", "(none)")}
 _VERDICT_MARKS: Final = {
     "counted": ("✓", "green"),
     "merged": ("·", "dim"),
@@ -349,7 +350,7 @@ _FIGURE_NAMES: Final = (
 def print_usage_explanation(
     explained: UsageExplanation, by: str, limit: int | None, color: Any, columns: int | None
 ) -> None:
-    """Write the lines behind a total for people."""
+    """Print the responses and records of a total."""
     screen = Screen(color, columns)
     visible = explained.responses[: _MAX_RESPONSES if limit is None else limit or None]
     groups: dict[tuple[str, ...], list[ExplainedResponse]] = {}
@@ -378,7 +379,7 @@ def _group_heading(
 
 
 def _total_cost(members: list[ExplainedResponse]) -> str:
-    """Return what responses cost together, as far as that is known."""
+    """Return the total cost of responses with a known price."""
     known_costs = [response.cost for response in members if response.cost is not None]
     if not known_costs:
         return "cost unknown"
@@ -386,7 +387,7 @@ def _total_cost(members: list[ExplainedResponse]) -> str:
 
 
 def _response_lines(response: ExplainedResponse, columns: int) -> Iterator[StyledLine]:
-    price = "no price known" if response.cost is None else humanize.dollars(response.cost, 6)
+    price = "no price" if response.cost is None else humanize.dollars(response.cost, 6)
     stamp = iso_time_from_ms(response.time) or "time unknown"
     pieces = [
         (one_line(response.key, min(40, columns - 1)), "bold"),
@@ -395,11 +396,11 @@ def _response_lines(response: ExplainedResponse, columns: int) -> Iterator[Style
         (price, ""),
     ]
     if response.figures.estimated:
-        pieces.append(("≈ placeholder", "yellow"))
+        pieces.append(("≈ under-reported", "yellow"))
     yield from _flow_pieces(pieces, columns, " ", "   ")
     for number, line in enumerate(response.lines):
         next_lines = response.lines[number + 1 : number + 2]
-        # What holds for several lines in a row is said once, below the last of them.
+        # A reason shared by successive records is printed once, below the last one.
         is_repeated = any((next_line.verdict, next_line.why) == (line.verdict, line.why) for next_line in next_lines)
         yield from _source_line(line, columns, show_reason=not is_repeated)
 
@@ -431,14 +432,14 @@ def _figure_texts(line: ExplainedLine) -> list[tuple[str, str]]:
     parts = [f"in {input_tokens:,}", f"out {output:,}", f"5m {short:,}", f"1h {long:,}", f"read {read:,}"]
     if searches:
         parts.append(humanize.count(searches, "search", "searches"))
-    return [*((part, "") for part in parts), *([("cut to bounds", "yellow")] if line.cut else [])]
+    return [*((part, "") for part in parts), *([("capped", "yellow")] if line.cut else [])]
 
 
 def _summary_lines(explained: UsageExplanation, visible: int, skipped: int, columns: int) -> Iterator[StyledLine]:
     yield []
     total = len(explained.responses)
     if visible < total:
-        limit_note = f"{visible:,} of {total:,} responses; --limit 0 shows all"
+        limit_note = f"showing {visible:,} of {total:,} responses; use --limit 0 to show all"
         for text in wrap(limit_note, columns):
             yield [(text, "dim")]
     merged = sum(line.verdict == "merged" for response in explained.responses for line in response.lines)
@@ -446,11 +447,11 @@ def _summary_lines(explained: UsageExplanation, visible: int, skipped: int, colu
     counted = humanize.count(total, "response")
     counted = f"{counted} counted, {format_cost(explained.cost, explained.totals)}"
     details = (
-        f"{humanize.count(merged, 'line')} merged, {humanize.count(copies, 'line')} of copies, "
-        f"{humanize.count(len(explained.skipped), 'line')} skipped"
+        f"{humanize.count(merged, 'record')} merged, {humanize.count(copies, 'copied record')}, "
+        f"{humanize.count(len(explained.skipped), 'record')} skipped"
     )
     if skipped < len(explained.skipped):
-        details += f", {skipped:,} of {len(explained.skipped):,} shown; --limit 0 shows all"
+        details += f", {skipped:,} of {len(explained.skipped):,} shown; use --limit 0 to show all"
     parts = [(text, "") for text in wrap(details, columns)]
     yield from _flow_pieces([(counted, "bold"), *parts], columns, "", "")
 
@@ -458,7 +459,7 @@ def _summary_lines(explained: UsageExplanation, visible: int, skipped: int, colu
 def _flow_pieces(
     pieces: Iterable[tuple[str, str]], columns: int, first_indent: str, next_indent: str
 ) -> Iterator[StyledLine]:
-    """Yield pieces side by side, on as many lines as they take."""
+    """Yield pieces in a row, wrapped onto as many lines as needed."""
     line: StyledLine = [first_indent]
     used_width, empty = display_width(first_indent), True
     for text, style in pieces:
@@ -474,7 +475,7 @@ def _flow_pieces(
 
 
 def usage_explanation_json(explained: UsageExplanation, by: str) -> dict[str, Any]:
-    """Return the lines behind a total as a value for JSON."""
+    """Return the responses and records of a total as JSON."""
     return {
         "by": by,
         "complete": explained.complete,
@@ -510,5 +511,5 @@ def _source_line_json(line: ExplainedLine) -> dict[str, Any]:
 
 
 def _json_text(path: str) -> str:
-    """Return a path as text, whatever bytes it is made of."""
+    """Return a path as text, with undecodable bytes replaced."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -36,7 +36,7 @@ def test_without_a_name_the_whole_config_folder_is_checked(steno: Steno, config:
     config(talk("one"), talk("two"), talk("three").torn_tail())
     ran = steno("check")
     assert ran.code == 1
-    assert ran.lines[-1].startswith("3 sessions, 2 sound")
+    assert ran.lines[-1].startswith("3 sessions, 2 without problems")
     assert "line.torn" in ran.out
     assert "Ask three." in ran.out
     assert "Ask one." not in ran.out
@@ -45,13 +45,13 @@ def test_without_a_name_the_whole_config_folder_is_checked(steno: Steno, config:
 def test_a_sound_folder_is_one_line(steno: Steno, config: WriteConfig) -> None:
     config(talk("one"), talk("two"))
     ran = steno("check")
-    assert (ran.code, ran.lines) == (0, ["2 sessions, 2 sound"])
+    assert (ran.code, ran.lines) == (0, ["2 sessions, no problems"])
 
 
 def test_nothing_at_all_is_fine(steno: Steno) -> None:
     ran = steno("check")
     assert ran.code == 0
-    assert "no session here" in ran.out
+    assert "No sessions to check" in ran.out
 
 
 def test_a_folder_a_file_and_a_name_can_be_checked(steno: Steno, config: WriteConfig) -> None:
@@ -61,10 +61,10 @@ def test_a_folder_a_file_and_a_name_can_be_checked(steno: Steno, config: WriteCo
     for name in (path, made.session_id[:8], "last", "Ask one"):
         ran = steno("check", name)
         assert ran.code == 0, ran
-        assert ran.lines[-1] == "1 session, sound"
-        assert "every client resumes all messages" in ran.out
-    assert steno("check", folder).lines == ["2 sessions, 2 sound"]
-    assert steno("check", "--root", folder).lines == ["2 sessions, 2 sound"]
+        assert ran.lines[-1] == "1 session, no problems"
+        assert "every version resumes all messages" in ran.out
+    assert steno("check", folder).lines == ["2 sessions, no problems"]
+    assert steno("check", "--root", folder).lines == ["2 sessions, no problems"]
 
 
 def test_a_folder_in_the_current_one_needs_no_dot(
@@ -74,13 +74,13 @@ def test_a_folder_in_the_current_one_needs_no_dot(
     made = talk()
     (tmp_path / "logs" / f"{made.session_id}.jsonl").write_bytes(made.bytes())
     monkeypatch.chdir(tmp_path)
-    assert steno("check", "logs").lines[-1] == "1 session, sound"
+    assert steno("check", "logs").lines[-1] == "1 session, no problems"
 
 
 def test_a_file_that_is_named_twice_is_checked_once(steno: Steno, config: WriteConfig) -> None:
     made = talk()
     (path,) = config(made).rglob("*.jsonl")
-    assert steno("check", path, path).lines[-1] == "1 session, sound"
+    assert steno("check", path, path).lines[-1] == "1 session, no problems"
 
 
 def test_the_demo_has_one_damaged_session(steno: Steno, demo: DemoReport) -> None:
@@ -109,7 +109,7 @@ def test_many_findings_of_one_kind_are_counted(steno: Steno, tmp_path: Path) -> 
     path.write_bytes(talk().bytes() + b"nonsense\n" * 250)
     ran = steno("check", path)
     assert "250 times" in ran.out
-    assert "and 247 more: lines " in ran.out
+    assert "… 247 more: lines " in ran.out
     assert len(ran.lines) < 40
 
 
@@ -118,7 +118,7 @@ def test_what_is_harmless_is_counted_and_told_on_demand(steno: Steno, config: Wr
     ran = steno("check", "last")
     assert ran.code == 0
     assert "line.no-newline" not in ran.out
-    assert "1 remark  (--all shows them)" in ran.lines[-1]
+    assert "1 info  (use --all to show)" in ran.lines[-1]
     assert "line.no-newline" in steno("check", "last", "--all").out
 
 
@@ -135,7 +135,7 @@ def test_clients_that_differ_have_a_line_each(steno: Steno, config: WriteConfig)
 
 def test_clients_that_agree_have_one_line(steno: Steno, config: WriteConfig) -> None:
     config(talk())
-    assert steno("check", "last").lines[1] == "  every client resumes all messages"
+    assert steno("check", "last").lines[1] == "  every version resumes all messages"
 
 
 def test_no_line_is_wider_than_the_screen(steno: Steno, demo: DemoReport) -> None:
@@ -194,7 +194,7 @@ def test_rules_can_be_silenced_by_option_and_by_file(steno: Steno, config: Write
     assert steno("check", "--fail-on", "error").code == 0
     config_file('[check]\nsilence = ["line.*"]\n')
     ran = steno("check")
-    assert (ran.code, ran.lines) == (0, ["1 session, sound (1 finding silenced)"])
+    assert (ran.code, ran.lines) == (0, ["1 session, no problems (1 finding silenced)"])
 
 
 def test_an_option_counts_more_than_the_file(steno: Steno, config: WriteConfig) -> None:
@@ -274,7 +274,7 @@ def test_a_pipe_among_the_files_is_passed_by(steno: Steno, config: WriteConfig) 
     os.mkfifo(folder / "projects" / "00000000-0000-4000-8000-00000000000f.jsonl")
     ran = steno("check")
     complains(ran, 3, "0000000f.jsonl")
-    assert ran.lines == ["1 session, sound"]
+    assert ran.lines == ["1 session, no problems"]
 
 
 def test_an_empty_file_has_nothing_to_resume(steno: Steno, tmp_path: Path) -> None:

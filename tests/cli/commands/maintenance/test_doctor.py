@@ -33,13 +33,13 @@ def test_all_is_well(steno: Steno, config: WriteConfig) -> None:
     assert ran.code == 0
     line, confinement, *_ = ran.lines
     assert "Agent commands " in confinement
-    assert line.startswith("✓ Everything looks sound: 2 sessions")
+    assert line.startswith("✓ No problems found: 2 sessions")
 
 
 def test_nothing_to_look_after(steno: Steno) -> None:
     ran = steno("doctor")
     assert ran.code == 0
-    assert "no session here" in ran.out
+    assert "No sessions to check" in ran.out
 
 
 def test_a_broken_session_comes_with_what_mends_it(steno: Steno, config: WriteConfig) -> None:
@@ -47,10 +47,10 @@ def test_a_broken_session_comes_with_what_mends_it(steno: Steno, config: WriteCo
     touch(config(made, talk("two")))
     ran = steno("doctor")
     assert ran.code == 1
-    assert ran.lines[0] == "✗ 1 session broken, the most lost first"
+    assert ran.lines[0] == "✗ 1 damaged session, most messages lost first"
     assert "Ask one." in ran.lines[1]
     assert ran.lines[2].strip() == f"steno repair {made.session_id[:4]}"
-    assert any(line.startswith("2 sessions, 1 sound") for line in ran.lines)
+    assert any(line.startswith("2 sessions, 1 without problems") for line in ran.lines)
 
 
 def test_the_same_folder_is_named_in_what_mends_it(steno: Steno, config: WriteConfig) -> None:
@@ -64,7 +64,7 @@ def test_what_will_be_deleted_is_told_before(steno: Steno, config: WriteConfig) 
     touch(folder, 27.5)
     ran = steno("doctor")
     assert ran.code == 1
-    assert "1 session the client deletes within 7 days" in ran.lines[0]
+    assert "1 session to be deleted by Claude Code within 7 days" in ran.lines[0]
     assert ran.lines[1].endswith("in 2 days")
     assert "cleanupPeriodDays" in ran.lines[2]
     touch(folder, 40)
@@ -84,9 +84,9 @@ def test_leftovers_and_copies_are_listed(steno: Steno, config: WriteConfig) -> N
     left.write_bytes(b"old")
     touch(folder)
     ran = steno("doctor", "--width", 300)
-    assert "1 leftover of sessions that are gone" in ran.out
+    assert "1 leftover of deleted sessions" in ran.out
     assert f"rm -r {left.parent}" in ran.out
-    assert "1 session there more than once" in ran.out
+    assert "1 duplicate session" in ran.out
     assert str(copy) in ran.out
     assert f"rm {path}" not in ran.out
     assert f"rm {copy}" not in ran.out
@@ -113,7 +113,7 @@ def test_several_leftovers_are_not_one_command(steno: Steno, config: WriteConfig
         (folder / top / GONE).mkdir(parents=True)
     out = steno("doctor", "--width", 300).out
     assert "2 leftovers" in out
-    assert "all of these can be deleted, the first with rm -r " in out
+    assert "All of these can be deleted; the first with: rm -r " in out
 
 
 def test_files_without_a_conversation_are_no_reason_to_act(steno: Steno, config: WriteConfig) -> None:
@@ -123,7 +123,7 @@ def test_files_without_a_conversation_are_no_reason_to_act(steno: Steno, config:
     touch(folder)
     ran = steno("doctor")
     assert ran.code == 0
-    assert ran.lines[0].startswith("✓ Everything looks sound: 1 session")
+    assert ran.lines[0].startswith("✓ No problems found: 1 session")
     assert ran.lines[1] == "1 file without a conversation"
     assert len(steno("doctor", "--json").json["empty"]) == 1
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_read_ends_in_3(steno: Steno, config: WriteConfig) -> Non
     os.mkfifo(folder / "projects" / "00000000-0000-4000-8000-00000000000f.jsonl")
     ran = steno("doctor")
     complains(ran, 3, "0000000f.jsonl")
-    assert "Everything looks sound: 1 session" in ran.out
+    assert "No problems found: 1 session" in ran.out
 
 
 def test_a_root_that_is_not_there_is_said(steno: Steno, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_live_client_is_refused(steno: Steno, home: Path, new: Path) -> None:
 def test_sessions_go_to_another_machine(steno: Steno, new: Path, tmp_path: Path) -> None:
     packed = tmp_path / "app.tar.zst"
     ran = steno("relocate", OLD, "--to-machine", packed)
-    assert "1 session in" in ran.out
+    assert "Packed 1 session into" in ran.out
     assert "unmasked" in ran.out
     assert steno("relocate", OLD, "--to-machine", packed).code == 2
     other = tmp_path / "other"
@@ -81,7 +81,7 @@ def test_sessions_go_to_another_machine(steno: Steno, new: Path, tmp_path: Path)
     assert [each["project"] for each in steno("ls", "--json", "--root", other).json] == [str(new)]
     aged(other)
     ran = steno("relocate", "--from-machine", packed, new, "--root", other, "--apply")
-    assert (ran.code, "here already" in ran.err) == (2, True)
+    assert (ran.code, "already exist here" in ran.err) == (2, True)
     assert steno("relocate", "--undo", "last", "--root", other).code == 0
     assert seen(other) == {}
 
@@ -94,7 +94,7 @@ def test_a_move_that_was_cut_off_is_said_and_finished(steno: Steno, new: Path, m
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", stop)
         assert steno("relocate", OLD, new, "--apply").code == 3
-    assert "was cut off" in steno("relocate", OLD, new).err
+    assert "was interrupted" in steno("relocate", OLD, new).err
     assert steno("relocate", OLD, "/elsewhere", "--apply").code == 3
     assert steno("relocate", OLD, new, "--apply").code == 0
     assert [each["project"] for each in steno("ls", "--json").json] == [str(new)]

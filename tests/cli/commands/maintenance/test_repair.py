@@ -52,7 +52,7 @@ def test_the_mended_session_gets_an_id_of_its_own(steno: Steno, config: WriteCon
     assert path.read_bytes() == before
     (new,) = [each for each in path.parent.glob("*.jsonl") if each != path]
     assert new.read_bytes() == before.removesuffix(TORN)
-    assert f"Written to {new}" in ran.out
+    assert f"Wrote {new}" in ran.out
     assert f"claude --resume {new.stem}" in ran.out
     assert "line.torn" in ran.out
     assert "Where is it?" in ran.lines[0]
@@ -125,7 +125,7 @@ def test_a_sound_session_is_left_alone(steno: Steno, config: WriteConfig, how: t
     assert ran.code == 0
     assert tree(path.parents[2]) == before
     if not how:
-        assert ran.lines[-1] == "Nothing to mend; the file is left as it is."
+        assert ran.lines[-1] == "Nothing to repair. The file is unchanged."
 
 
 @pytest.mark.parametrize("output", [False, True])
@@ -137,7 +137,7 @@ def test_a_file_without_a_conversation_is_left_alone(
     before = tree(path.parents[2])
     ran = steno("repair", path, *(("-o", tmp_path / "new.jsonl") if output else ()))
     assert ran.code == 1
-    assert "there is no conversation in this file to resume" in ran.out
+    assert "the file has no conversation to resume" in ran.out
     assert tree(path.parents[2]) == before
     assert not (tmp_path / "new.jsonl").exists()
 
@@ -161,7 +161,7 @@ def test_what_is_not_proven_is_written_where_it_was_asked_for(
     there = tmp_path / "half.jsonl"
     ran = steno("repair", path.stem, "--until", until_of(path), "-o", there)
     assert ran.code == 1
-    assert f"Written to {there}, but it is not proven to resume" in ran.out
+    assert f"Wrote {there}, but it is not proven to resume" in ran.out
     assert there.exists()
 
 
@@ -204,7 +204,7 @@ def test_sub_agents_that_stay_with_the_original_are_told_of(steno: Steno, config
         (folder / f"{name}.jsonl").write_text(json.dumps({**line, "parentUuid": None}) + "\n")
     ran = steno("repair", made.session_id)
     assert ran.code == 0
-    assert "Its 2 sub-agents stay with the original; --in-place keeps them together." in ran.out
+    assert "2 sub-agents stay with the original; --in-place keeps them with the session." in ran.out
     assert "sub-agents stay" not in steno("repair", made.session_id, "--in-place").out
 
 
@@ -229,7 +229,7 @@ def test_of_a_sub_agents_file_only_the_lines_are_mended(steno: Steno, demo: Demo
     sound = path.read_bytes()
     ran = steno("repair", path)
     assert ran.code == 0
-    assert "A sub-agent's file" in ran.out
+    assert "This is a sub-agent file" in ran.out
     path.write_bytes(sound + TORN)
     ran = steno("repair", path)
     assert ran.code == 2
@@ -287,7 +287,7 @@ def test_an_older_client_can_be_meant(steno: Steno, config: WriteConfig) -> None
     made = session(seed="older").user("Both?")
     made.assistant(tool("Bash", command="ls"), tool("Grep", pattern="x")).results("a", "b")
     path = written(config, made.assistant("Both."))
-    assert steno("repair", path.stem, "-n").out.endswith("left as it is.\n")
+    assert steno("repair", path.stem, "-n").out.endswith("The file is unchanged.\n")
     ran = steno("repair", path.stem, "-n", "--for", "2.0.76", "--json")
     assert ran.json["client"] == "2.0.76"
     assert ran.code == 0
@@ -315,7 +315,7 @@ def test_contradictions_are_refused(steno: Steno, config: WriteConfig, how: tupl
     before = tree(path.parents[2])
     ran = steno("repair", made.session_id, *how)
     assert ran.code == 2
-    assert "exclude each other" in ran.err
+    assert "cannot be combined" in ran.err
     assert tree(path.parents[2]) == before
 
 
@@ -360,9 +360,9 @@ def test_a_repair_for_programs(steno: Steno, config: WriteConfig) -> None:
 
 def test_one_error_is_one_error(steno: Steno, config: WriteConfig) -> None:
     path, made = broken(config)
-    assert "as it is  1 error" in steno("repair", made.session_id, "-n").out
+    assert "before    1 error" in steno("repair", made.session_id, "-n").out
     path.write_bytes(path.read_bytes().replace(b"\n", b"\n" + TORN + b"\n", 1))
-    assert "as it is  2 errors" in steno("repair", made.session_id, "-n").out
+    assert "before    2 errors" in steno("repair", made.session_id, "-n").out
 
 
 def test_hostile_text_does_nothing(steno: Steno, config: WriteConfig) -> None:
@@ -381,7 +381,7 @@ def test_many_edits_are_cut_and_all_shows_them(steno: Steno, config: WriteConfig
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(line + b"torn {\n" for line in lines))
     ran = steno("repair", path.stem, "-n")
-    assert "more edits; --all shows them" in ran.out
+    assert "more edits; use --all to show all" in ran.out
     assert ran.out.count("line.") == 30
     whole = steno("repair", path.stem, "-n", "--all")
     assert "more edits" not in whole.out

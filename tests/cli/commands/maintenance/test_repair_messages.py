@@ -32,9 +32,9 @@ def test_the_way_back_can_be_typed_as_it_is_shown(
     path.rename(odd)
     os.utime(odd, (1, 1))
     ran = steno("repair", odd, "--in-place", "--width", 40)
-    assert ran.lines[-2].startswith(f"{one_line(str(odd))} was exchanged")
-    back = f"steno repair {quote(str(odd))} --undo   brings it back"
-    assert ran.lines[-1] == (back if shown else "`--undo` brings it back.")
+    assert ran.lines[-2].startswith(f"Replaced {one_line(str(odd))}")
+    back = f"steno repair {quote(str(odd))} --undo   to undo"
+    assert ran.lines[-1] == (back if shown else "Use --undo to restore the original.")
 
 
 @pytest.mark.parametrize("option", ["--until", "-o"])
@@ -51,7 +51,7 @@ def test_a_dash_prints_the_session_and_tells_the_rest_elsewhere(
     ran = steno("repair", made.session_id, "-o", "-")
     assert ran.code == 0
     assert ran.data == path.read_bytes().removesuffix(TORN)
-    assert "Written to the standard output" in ran.err
+    assert "Wrote to standard output" in ran.err
     assert not (tmp_path / "-").exists()
     assert steno("repair", made.session_id, "-o", "-", "--json").code == 2
 
@@ -59,7 +59,7 @@ def test_a_dash_prints_the_session_and_tells_the_rest_elsewhere(
 def test_a_client_that_was_not_studied_is_said_to_be(steno: Steno, config: WriteConfig) -> None:
     _, made = broken(config)
     ran = steno("repair", made.session_id, "-n", "--for", "2.1.100")
-    assert ran.lines[1].strip() == "for 2.1.100: as 2.1.42, the nearest studied"
+    assert ran.lines[1].strip() == "Claude Code 2.1.100: using the rules of 2.1.42, the nearest studied version"
     assert "studied" not in steno("repair", made.session_id, "-n", "--for", "2.1.42").out
 
 
@@ -92,9 +92,9 @@ def test_what_leaves_the_conversation_is_told_by_its_lines(steno: Steno, config:
     path.write_bytes(b"".join(map(encode_line, records)))
     out = " ".join(steno("repair", path.stem, "-n").out.split())
     told = (
-        "left 2 messages stay in the file, but are no longer in the conversation: lines 3, 4 "
+        "dropped 2 messages stay in the file, but are no longer in the conversation: lines 3, 4 "
         if count > 1
-        else "left 1 message stays in the file, but is no longer in the conversation: line 3 "
+        else "dropped 1 message stays in the file, but is no longer in the conversation: line 3 "
     )
     assert told in out
 
@@ -106,5 +106,5 @@ def test_a_repair_that_takes_too_long_is_not_said_to_undo_itself(
     monkeypatch.setattr(repair_job, "_MAX_RUNS", 2)
     ran = steno("repair", made.session_id, "-n")
     assert ran.code == 1
-    assert "Not mended: there was more to mend after many rounds" in ran.out
+    assert "Not repaired: problems remained after many rounds" in ran.out
     assert "undoes" not in ran.out

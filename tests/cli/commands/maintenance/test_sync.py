@@ -21,8 +21,8 @@ def test_it_says_what_it_read_and_then_that_nothing_is_new(steno: Steno, config:
     config(session(seed="one").user("Why?").assistant("So."), session(seed="two").user("Who?"))
     ran = steno("sync")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("2 files, 2 with news: ")
-    assert steno("sync").out == "2 files, nothing new\n"
+    assert ran.out.startswith("Indexed 2 changed files of 2: ")
+    assert steno("sync").out == "No changes in 2 files\n"
 
 
 def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config: WriteConfig) -> None:
@@ -38,8 +38,8 @@ def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config:
     env = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}
     command = [sys.executable, "-c", code]
     ran = [subprocess.run(command, env=env, check=True, capture_output=True) for _ in range(2)]
-    assert ran[0].stdout.startswith(b"1 file, 1 with news: ")
-    assert ran[1].stdout == b"1 file, nothing new\n"
+    assert ran[0].stdout.startswith(b"Indexed 1 changed file of 1: ")
+    assert ran[1].stdout == b"No changes in 1 file\n"
     appended, looked = (set(each.stderr.decode().split()) for each in ran)
     assert "tantivy" in appended
     assert not {"rich", "_hashlib", "json"} & (appended | looked)
@@ -50,10 +50,10 @@ def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config:
 def test_it_says_the_same_whoever_reads_its_options(steno: Steno, tmp_path: Path, more: tuple[str, ...]) -> None:
     nowhere = tmp_path / "nowhere"
     ran = steno("sync", "--root", nowhere, *more)
-    assert (ran.code, ran.out, ran.err) == (3, "", f"steno: {nowhere}: no such folder\n")
+    assert (ran.code, ran.out, ran.err) == (3, "", f"steno: no such directory: {nowhere}\n")
     (tmp_path / "empty").mkdir()
     ran = steno("sync", "--root", tmp_path / "empty", *more)
-    assert (ran.code, ran.out, ran.err) == (0, "0 files, nothing new\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "No changes in 0 files\n", "")
 
 
 @pytest.mark.parametrize("odd", [("--root",), ("--root", "--demo"), ("--rot", "x"), ("x",)])
@@ -75,7 +75,7 @@ def test_a_deleted_session_is_said_to_stay(steno: Steno, config: WriteConfig) ->
     folder = config(session(seed="one").user("Why?"))
     steno("sync")
     next(folder.glob("projects/*/*.jsonl")).unlink()
-    assert "1 gone (still in the index)" in steno("sync").out
+    assert "1 deleted (still in the index)" in steno("sync").out
 
 
 def test_folders_in_the_config_file_are_read_too(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_folders_in_the_config_file_are_read_too(steno: Steno, config: WriteConf
     home = Path(os.environ["STENO_HOME"])
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(f'[index]\nroots = ["{tmp_path}/laptop"]\n')
-    assert steno("sync").out.startswith("2 files, 2 with news")
+    assert steno("sync").out.startswith("Indexed 2 changed files of 2")
 
 
 @pytest.mark.parametrize("roots", ["7", '"here"', "[7]"])
@@ -103,14 +103,14 @@ def test_folders_that_are_no_list_are_refused(steno: Steno, roots: str) -> None:
 def test_named_folders_have_an_index_of_their_own(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     config(session(seed="one").user("Why?"))
     steno("sync")
-    assert steno("sync", "--root", tmp_path).out == "0 files, nothing new\n"
-    assert steno("sync").out == "1 file, nothing new\n"
+    assert steno("sync", "--root", tmp_path).out == "No changes in 0 files\n"
+    assert steno("sync").out == "No changes in 1 file\n"
 
 
 def test_a_rebuild_reads_everything_again(steno: Steno, config: WriteConfig) -> None:
     config(session(seed="one").user("Why?"))
     steno("sync")
-    assert steno("sync", "--rebuild").out.startswith("1 file, 1 with news")
+    assert steno("sync", "--rebuild").out.startswith("Indexed 1 changed file of 1")
 
 
 def test_a_sync_archives_when_it_is_told_to(steno: Steno, config: WriteConfig) -> None:

@@ -31,7 +31,7 @@ _MAX_CANDIDATES: Final = 6
 
 
 def find_entries(archive: Archive, names: tuple[str, ...], folders: tuple[str, ...]) -> list[CatalogueEntry] | None:
-    """Return what was kept of sessions that are named; None when none is."""
+    """Return the archived sessions that are named; None without names."""
     if not names:
         return None
     entries: dict[str, CatalogueEntry] = {}
@@ -42,7 +42,7 @@ def find_entries(archive: Archive, names: tuple[str, ...], folders: tuple[str, .
 
 
 def _find_entry(archive: Archive, name: str, folders: tuple[str, ...]) -> CatalogueEntry:
-    """Return what was kept under a name; the folder that it lay in may be gone."""
+    """Return the archived session for a name; its original directory may no longer exist."""
     matches = archive.find_entries(name)
     if len(matches) == 1 and stem_of(matches[0].path).lower() == name.lower():
         return matches[0]
@@ -53,34 +53,34 @@ def _find_entry(archive: Archive, name: str, folders: tuple[str, ...]) -> Catalo
             return matches[0]
         if matches:
             paths = tuple(entry.path for entry in matches)
-            message = f"{len(matches)} sessions in the archive go by {name!r}"
-            hint = f"one of: {', '.join(paths[:_MAX_CANDIDATES])}{', …' if len(paths) > _MAX_CANDIDATES else ''}"
+            message = f"{name!r} matches {len(matches)} archived sessions"
+            hint = f"Use one of: {', '.join(paths[:_MAX_CANDIDATES])}{', …' if len(paths) > _MAX_CANDIDATES else ''}"
             raise Ambiguous(message, candidates=paths, hint=hint) from None
         raise
     return archive.entry(file.path)
 
 
 def restorable_entries(archive: Archive, to: str | None) -> list[CatalogueEntry]:
-    """Return what there is to put back: all that is gone, to another folder all that is kept."""
+    """Return the sessions to restore: all deleted ones, or with `to` all archived ones."""
     return [entry for entry in archive.entries() if to is not None or is_archived_only(entry)]
 
 
 def session_count_text(number: int) -> str:
-    """Return how many sessions, in words."""
+    """Return a number of sessions as text."""
     return humanize.count(number, "session")
 
 
 def archive_summary(archive: Archive) -> str:
-    """Return what is in the archive in all, in words."""
+    """Return the totals of the archive as text."""
     entries = archive.entries()
     files = humanize.count(sum(entry.files for entry in entries), "file")
     size = humanize.size(sum(entry.total for entry in entries))
     packed = humanize.size(sum(entry.packed for entry in entries))
-    return f"In the archive: {session_count_text(len(entries))}, {files}, {size} in {packed}."
+    return f"Archive: {session_count_text(len(entries))}, {files}, {size}, {packed} compressed"
 
 
 def archive_table_lines(entries: list[CatalogueEntry], width: int) -> list[StyledLine]:
-    """Return the sessions that are kept, one a line."""
+    """Return a table of the archived sessions."""
     if not entries:
         return []
     generation_counts = [f"{entry.generations:,} generations" if entry.generations > 1 else "" for entry in entries]
@@ -98,18 +98,18 @@ def archive_table_lines(entries: list[CatalogueEntry], width: int) -> list[Style
 
 
 def is_archived_only(entry: CatalogueEntry) -> bool:
-    """Say whether a session is in the archive only."""
+    """Return whether a session exists only in the archive."""
     return not os.path.lexists(entry.path)
 
 
 def archived_file_lines(archive: Archive, entry: CatalogueEntry) -> Iterator[StyledLine]:
-    """Yield what is kept of a session, every generation of every file."""
+    """Yield the archived files of a session, with all generations."""
     index = archive.journal(entry)
     yield [(one_line(entry.path, _MAX_PATH_WIDTH), "bold")]
     for file in index.valid_generations():
         count = len(index.generations(file.path))
         generation = f"  generation {file.generation} of {count}" if count > 1 else ""
-        sizes = f"{humanize.size(file.size)} in {humanize.size(file.packed)}{generation}"
+        sizes = f"{humanize.size(file.size)}, {humanize.size(file.packed)} compressed{generation}"
         yield [
             "  ",
             one_line(file.path.removeprefix(os.path.dirname(entry.path) + os.sep), _MAX_PATH_WIDTH),
@@ -120,7 +120,7 @@ def archived_file_lines(archive: Archive, entry: CatalogueEntry) -> Iterator[Sty
 
 
 def entry_json(archive: Archive, entry: CatalogueEntry, *, with_contents: bool) -> dict[str, Any]:
-    """Return a session for programs; `with_contents` adds what is kept of it."""
+    """Return an archived session as JSON; `with_contents` adds its files."""
     data: dict[str, Any] = {
         "id": printable_path(stem_of(entry.path)),
         "path": printable_path(entry.path),
@@ -152,9 +152,9 @@ def _archived_file_json(file: FileGeneration) -> dict[str, Any]:
 _MAX_TEXT_LENGTH: Final = 2000
 _RESTORE_STATES: Final = {
     "written": ("✓", "green", ""),
-    "same": ("·", "dim", "is there already"),
-    "other": ("✗", "red", "is there with other bytes; it was left alone"),
-    "damaged": ("✗", "red", "is damaged in the archive; it was not written"),
+    "same": ("·", "dim", "already on disk"),
+    "other": ("✗", "red", "not restored: a different file exists"),
+    "damaged": ("✗", "red", "not restored: damaged in the archive"),
 }
 
 
@@ -169,33 +169,33 @@ class _ArchiveOptions(msgspec.Struct):
     as_json: bool = False
 
 
-@click.command("archive", short_help="Keep sessions for good: compressed, byte for byte.")
+@click.command("archive", short_help="Archive sessions, compressed and byte for byte.")
 @click.argument("names", metavar="[SESSION]...", nargs=-1)
 @add_options(ROOT_OPTIONS)
-@click.option("--list", "mode", flag_value="list", help="Say what is kept.")
-@click.option("--verify", "mode", flag_value="verify", help="Prove every byte that is kept.")
-@click.option("--restore", "mode", flag_value="restore", help="Put sessions back on the disk.")
-@click.option("--forget", "mode", flag_value="forget", help="Throw away what was kept of sessions.")
-@click.option("--all", "everyone", is_flag=True, help="Restore all that is gone; with --to, all that is kept.")
-@click.option("--to", metavar="DIR", type=click.Path(), help="Restore below this folder instead.")
+@click.option("--list", "mode", flag_value="list", help="List archived sessions")
+@click.option("--verify", "mode", flag_value="verify", help="Verify every archived byte")
+@click.option("--restore", "mode", flag_value="restore", help="Restore sessions to disk")
+@click.option("--forget", "mode", flag_value="forget", help="Delete sessions from the archive")
+@click.option("--all", "everyone", is_flag=True, help="Restore all deleted sessions; with --to, all archived sessions")
+@click.option("--to", metavar="DIR", type=click.Path(), help="Restore to this directory instead")
 @click.option(
-    "--generation", metavar="N", type=click.IntRange(1), help="Restore the session as it was before it was rewritten."
+    "--generation", metavar="N", type=click.IntRange(1), help="Restore generation N of a session, from before a rewrite"
 )
-@click.option("--force", is_flag=True, help="Forget even what is nowhere else.")
-@click.option("--full", is_flag=True, help="Compare from end to end; mend damaged copies.")
+@click.option("--force", is_flag=True, help="Delete sessions that exist only in the archive")
+@click.option("--full", is_flag=True, help="Compare all bytes and replace damaged copies")
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
 def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any) -> None:
-    """Keep a copy of sessions and all that goes with them, out of reach of the client's cleanup.
+    """Archive sessions and their files, so that Claude Code's cleanup cannot delete them.
 
-    Without a name, everything below the roots is kept: sessions, sub-agents, tool results, file
-    backups, to-dos, tasks, logs. Only what is new since the last time is read and written. What
-    was kept stays, also when the session is rewritten or deleted; `ls` and `show` still find it.
-    What was kept is found by its id, the first letters of one, or its path, wherever it lay.
+    Without SESSION, archives everything below the roots: sessions, sub-agents, tool results, file
+    backups, to-do lists, tasks and logs. Only new data is read and written. Archived data stays when
+    a session is rewritten or deleted; `ls` and `show` still find it. Archived sessions are found by
+    ID, the first characters of an ID, or their original path.
 
-    Exit codes: 0 fine; 1 there is no such session, --verify found damage, or --restore left a file
-    alone; 2 wrong usage; 3 something cannot be read or written.
+    Exit codes: 0 success, 1 no such session, damage found or a file not restored, 2 usage error,
+    3 cannot read or write.
     """
     command_options = _ArchiveOptions(**values)
     _check_options(command_options)
@@ -222,26 +222,26 @@ def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo
 
 def _check_options(options: _ArchiveOptions) -> None:
     if options.mode in ("restore", "forget") and not (options.names or options.everyone):
-        alternative = ", or --all for all that are gone" if options.mode == "restore" else ""
+        alternative = ", or add --all for all deleted sessions" if options.mode == "restore" else ""
         raise click.UsageError(
-            f"--{options.mode} needs to know which: name sessions by id, path or title{alternative}; "
-            "`steno archive --list` says what is kept"
+            f"--{options.mode} needs a session: give an ID, path or title{alternative}; "
+            "run `steno archive --list` to list archived sessions"
         )
     if options.everyone and (options.mode != "restore" or options.names or options.generation):
-        raise click.UsageError("--all goes with --restore, without names and without --generation")
+        raise click.UsageError("--all requires --restore, without SESSION and --generation")
     if options.force and options.mode != "forget":
-        raise click.UsageError("--force goes with --forget")
+        raise click.UsageError("--force requires --forget")
     if options.mode != "restore":
         for option, value in (("--to", options.to), ("--generation", options.generation)):
             if value is not None:
-                raise click.UsageError(f"{option} goes with --restore")
+                raise click.UsageError(f"{option} requires --restore")
     if options.to is not None and not options.to.strip():
-        raise click.UsageError("--to names nothing")
+        raise click.UsageError("--to is empty")
     if options.full and options.mode is not None:
-        raise click.UsageError(f"--full and --{options.mode} exclude each other")
+        raise click.UsageError(f"--full cannot be combined with --{options.mode}")
 
 
-# Keeping
+# Archiving
 
 
 def _archive_sessions(archive: Archive, folders: tuple[str, ...], screen: Screen, options: _ArchiveOptions) -> None:
@@ -265,14 +265,14 @@ def _archive_sessions(archive: Archive, folders: tuple[str, ...], screen: Screen
 def _changed_groups(
     archive: Archive, folders: tuple[str, ...], problems: list[Problem], options: _ArchiveOptions
 ) -> tuple[int, list[SessionGroup]]:
-    """Return how many sessions were asked about, and those that may have news."""
+    """Return the number of selected sessions, and those that may have changed."""
     if not options.names:
         pending = list(archive.pending(session_groups(folders, problems)))
         return len(pending), [group for group, has_changes in pending if has_changes or options.full]
     files = [find(name, folders) for name in options.names]
     for name, file in zip(options.names, files, strict=True):
         if file.place.role == "agent":
-            raise NotFound(f"{name} is a sub-agent", hint="it is kept with its session; name that")
+            raise NotFound(f"{name} is a sub-agent", hint="Archive its session instead; that includes the sub-agent.")
     on_disk = [each for each in files if not isinstance(each, ArchivedFile)]
     return len(files), list(session_groups(folders, problems, on_disk))
 
@@ -280,26 +280,26 @@ def _changed_groups(
 def _summary_lines(summary: ArchiveReport, archive: Archive) -> Iterator[StyledLine]:
     session_count = len(summary.archived)
     if not summary.sessions:
-        yield ["There is no session to keep."]
+        yield ["No sessions to archive."]
     elif not session_count:
-        yield [("✓", "green"), f" Nothing new: {session_count_text(summary.sessions)} kept already."]
+        yield [("✓", "green"), f" No changes: {session_count_text(summary.sessions)} already archived"]
     else:
         files = humanize.count(summary.files, "file")
-        sizes = f"{humanize.size(summary.added)} in {humanize.size(summary.packed)}"
-        text = f" News of {session_count:,} of {session_count_text(summary.sessions)} kept: {files}, {sizes}."
+        sizes = f"{humanize.size(summary.added)}, {humanize.size(summary.packed)} compressed"
+        text = f" Archived {session_count:,} of {session_count_text(summary.sessions)}: {files}, {sizes}"
         yield [("✓", "green"), text]
     if summary.rewritten:
         files = humanize.count(summary.rewritten, "file")
-        yield [f"  {files} had been rewritten; what was kept before stays beside it."]
+        yield [f"  {files} rewritten since the last run; the previous generation is kept."]
     if summary.healed:
         files = humanize.count(summary.healed, "file")
-        yield [f"  {files} had been damaged in the archive; kept anew from the disk."]
+        yield [f"  {files} damaged in the archive; replaced from disk."]
     yield [(f"  {archive_summary(archive)}", "dim")]
 
 
 def _report_unreadable(problems: tuple[Problem, ...]) -> None:
     if unreadable := unreadable_problems(problems):
-        report_unreadable(unreadable, action="read and kept")
+        report_unreadable(unreadable, action="archived")
         raise click.exceptions.Exit(3)
 
 
@@ -334,7 +334,7 @@ def _summary_json(summary: ArchiveReport, archive: Archive) -> dict[str, Any]:
     }
 
 
-# Proving
+# Verifying
 
 
 def _verify_archived(
@@ -354,19 +354,19 @@ def _verify_archived(
         )
         summary = f"{session_count_text(len(entries_to_print))}, {humanize.size(size)}"
         if failures:
-            screen.print_lines([[f"{humanize.count(len(failures), 'failure')} in {summary}."]])
+            screen.print_lines([[f"{humanize.count(len(failures), 'failure')} in {summary}"]])
             screen.print_lines(_hint_lines(failures, screen.width))
         else:
-            screen.print_lines([[("✓", "green"), f" Every byte is what was kept: {summary}."]])
+            screen.print_lines([[("✓", "green"), f" Verified {summary}"]])
     if failures:
         raise click.exceptions.Exit(1)
 
 
 def _hint_lines(failures: list[VerificationFailure], width: int) -> Iterator[StyledLine]:
-    """Yield what can be done, once for each kind of failure."""
+    """Yield the next steps, one for each kind of failure."""
     hints = [failure.hint for failure in failures if failure.hint]
     for hint, number in Counter(hints).items():
-        summary = f"{number:,} of them: {hint}" if number < len(failures) else hint
+        summary = f"{number:,} of these: {hint}" if number < len(failures) else hint
         yield from wrap_line([f"{summary}."], width)
 
 
@@ -379,7 +379,7 @@ def _failure_json(failure: VerificationFailure) -> dict[str, Any]:
     }
 
 
-# Putting back
+# Restoring
 
 
 def _restore_archived(
@@ -393,7 +393,7 @@ def _restore_archived(
     else:
         screen.print_lines(_restored_line(each) for each in results)
         if not results:
-            screen.print_lines([["Nothing to restore: all that is kept is on the disk."]])
+            screen.print_lines([["Nothing to restore: all archived sessions are on disk."]])
     if any(each.state in ("other", "damaged") for each in results):
         raise click.exceptions.Exit(1)
 
@@ -408,13 +408,15 @@ def _restored_line(result: RestoreResult) -> StyledLine:
 def _delete_archived(archive: Archive, entries: list[CatalogueEntry], screen: Screen, options: _ArchiveOptions) -> None:
     archived_only = [entry for entry in entries if is_archived_only(entry)]
     if archived_only and not options.force:
-        raise BadRequest(f"{archived_only[0].path} is nowhere else any more", hint="--force throws it away even so")
+        raise BadRequest(f"{archived_only[0].path} exists only in the archive", hint="Add --force to delete it.")
     for entry in entries:
         archive.forget(entry)
     if options.as_json:
         write_json([entry_json(archive, entry, with_contents=False) for entry in entries])
     else:
-        screen.print_lines([[f"Forgotten: {one_line(entry.path, _MAX_TEXT_LENGTH)}"] for entry in entries])
+        screen.print_lines(
+            [[f"Deleted from the archive: {one_line(entry.path, _MAX_TEXT_LENGTH)}"] for entry in entries]
+        )
 
 
 # Listing

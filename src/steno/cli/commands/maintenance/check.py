@@ -1,4 +1,4 @@
-"""`steno check`: reports problems in session files, and what each client version would resume."""
+"""`steno check`: reports problems in session files, and what each Claude Code version would resume."""
 
 import os
 from collections import Counter
@@ -44,49 +44,52 @@ class _CheckOptions(msgspec.Struct):
 
     @property
     def visible_severities(self) -> tuple[Severity, ...]:
-        """The severities that are told one by one."""
+        """Severities whose findings are listed."""
         return SEVERITIES if self.everything or self.fail_on == "info" else SEVERITIES[:2]
 
     @property
     def failing_severities(self) -> tuple[Severity, ...]:
-        """The severities that make the command fail."""
+        """Severities that set exit code 1."""
         return SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
 
 
-@click.command("check", short_help="Say what is wrong with sessions, and what it means.")
+@click.command("check", short_help="Check sessions for problems.")
 @click.argument("names", metavar="[PATH|SESSION]...", nargs=-1)
 @add_options(ROOT_OPTIONS)
-@click.option("--all", "everything", is_flag=True, help="Also what is odd and harmless (info).")
-@click.option("--silence", metavar="ID", multiple=True, help="Leave a rule out; `family.*` leaves all out.")
-@click.option("--severity", metavar="ID=LEVEL", multiple=True, help="What a rule weighs: error, warning, info.")
+@click.option("--all", "everything", is_flag=True, help="Include harmless findings (info)")
+@click.option("--silence", metavar="ID", multiple=True, help="Disable a rule, or a family with `family.*`")
+@click.option(
+    "--severity", metavar="ID=LEVEL", multiple=True, help="Set the severity of a rule: error, warning or info"
+)
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
     default="warning",
     show_default=True,
-    help="Exit with 1 if there is anything as grave as this.",
+    help="Lowest severity that sets exit code 1",
 )
-@click.option("--rules", is_flag=True, help="List every rule instead.")
-@click.option("--explain", metavar="ID", help="Explain one rule instead.")
-@click.option("--secrets", is_flag=True, help="List secrets that an export would mask, by family and place.")
+@click.option("--rules", is_flag=True, help="List all rules")
+@click.option("--explain", metavar="ID", help="Explain a rule")
+@click.option("--secrets", is_flag=True, help="List secrets that an export would mask")
 @add_options(JSON)
-@click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors.")
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(
     names: tuple[str, ...], root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
-    """Check session files: is anything lost, and what would each client resume?
+    """Check sessions for problems, and report what Claude Code would resume.
 
-    Without a name everything in the config folder is checked. PATH is a file or a folder; SESSION is
-    a name as for `steno show`. Sub-agents are checked with their session. Nothing is changed.
+    Without arguments, checks everything in the config directory. PATH is a file or a directory;
+    SESSION is an ID or title, as in `steno show`. Sub-agents are checked with their session. Files
+    are never modified.
 
-    With --secrets, lists what `steno export` would mask instead: family, file, line, turn and tool,
-    the public prefix of a token, its length and a hash. Equal hashes in one run are the same secret.
-    The secret itself is never printed.
+    --secrets lists what `steno export` would mask: family, file, line, turn and tool, the public
+    prefix of a token, its length and a hash. Equal hashes in one run are the same secret. Secrets
+    are never printed.
 
-    Exit codes: 0 sound, 1 findings, 2 wrong usage, 3 something could not be read.
+    Exit codes: 0 no problems, 1 findings, 2 usage error, 3 cannot read.
     """
     command_options = _CheckOptions(**values)
     _check_option_combinations(command_options, names)
@@ -114,14 +117,14 @@ def command(
 
 def _check_option_combinations(options: _CheckOptions, names: tuple[str, ...]) -> None:
     if options.as_json and options.sarif:
-        raise click.UsageError("--json and --sarif exclude each other")
+        raise click.UsageError("--json cannot be combined with --sarif")
     if options.rules and options.explain is not None:
-        raise click.UsageError("--rules and --explain exclude each other")
+        raise click.UsageError("--rules cannot be combined with --explain")
     listing_option = "--rules" if options.rules else "--explain" if options.explain is not None else ""
     if listing_option and names:
-        raise click.UsageError(f"{listing_option} says nothing about sessions")
+        raise click.UsageError(f"{listing_option} cannot be combined with PATH or SESSION")
     if listing_option and options.sarif:
-        raise click.UsageError(f"{listing_option} and --sarif exclude each other")
+        raise click.UsageError(f"{listing_option} cannot be combined with --sarif")
     if options.secrets:
         ignored = {
             "--rules": options.rules,
@@ -135,7 +138,7 @@ def _check_option_combinations(options: _CheckOptions, names: tuple[str, ...]) -
             if is_set:
                 raise click.UsageError(f"--secrets cannot be combined with {option}")
     if options.explain is not None and options.as_json:
-        raise click.UsageError("--explain and --json exclude each other; there is --rules --json")
+        raise click.UsageError("--explain cannot be combined with --json; use --rules --json")
 
 
 class _CheckRun:
@@ -152,10 +155,10 @@ class _CheckRun:
         self._broken_paths: list[str] = []
         self._references = SessionReferences(())
         self._user_names: dict[str, str] = {}
-        """What the user called a session, where that still fits it tomorrow."""
+        """Session arguments as given, by path; `last` is left out because it changes."""
 
     def collect_files(self, names: tuple[str, ...], folders: tuple[str, ...] | None) -> None:
-        """Find what is to be checked."""
+        """Collect the files to check."""
         files: dict[str, DiscoveredFile] = {}
         self._checks_everything = not names
         for name in names or resolve_roots(folders):
@@ -168,11 +171,11 @@ class _CheckRun:
                 if names and len(matches) == 1 and name != "last":
                     self._user_names[matches[0].path] = name
         self._files = list(files.values())
-        # A short id must fit no other session, checked or not; only whole folders are known.
+        # Short IDs must be unique among all sessions, so they need the whole directory.
         self._references = SessionReferences(files) if self._checks_everything else SessionReferences(())
 
     def _files_below(self, folder: str) -> list[DiscoveredFile]:
-        # Not to have a config folder yet is the usual case on a new machine.
+        # A new machine has no config directory yet.
         return find_all_files(folder, self._problems) if os.path.lexists(folder) else []
 
     def _files_by_name(self, name: str, folders: tuple[str, ...] | None) -> list[DiscoveredFile]:
@@ -188,23 +191,23 @@ class _CheckRun:
 
     @property
     def _unreadable_found(self) -> list[Problem]:
-        """What was found and could not be read."""
+        """Unreadable files that discovery found."""
         return unreadable_problems(self._problems, "special")
 
     @property
     def _unreadable_named(self) -> list[Problem]:
-        """What was named and could not be read."""
+        """Unreadable files from the arguments."""
         return [Problem("unreadable", name, str(error)) for name, error in self._unreadable_names]
 
     @property
     def exit_code(self) -> int:
-        """What to leave with."""
+        """Exit code of the command."""
         has_unreadable = self._unreadable_names or self._unreadable_found
         failed = any(self._counts[severity] for severity in self._options.failing_severities)
         return _EXIT_UNREADABLE if has_unreadable else _EXIT_FINDINGS if failed else 0
 
     def check_all(self) -> None:
-        """Check everything and tell it."""
+        """Check all files and print the findings."""
         with ProgressBar(sum(map(total_bytes, self._files)), "Checking") as bar:
             if self._options.sarif:
                 self._print_sarif(bar)
@@ -217,7 +220,7 @@ class _CheckRun:
             self._print_next_steps()
 
     def scan_secrets(self) -> None:
-        """List the secrets that masking would hide; the secrets themselves are never shown."""
+        """Print the locations of secrets, without the secrets."""
         from steno.cli.output.findings import secret_lines, secrets_json, secrets_summary
         from steno.report.export.session_masking import FileSecrets, scan_for_secrets
 
@@ -319,14 +322,16 @@ class _CheckRun:
         counts = self._counts
         if not (counts["sessions"] or counts["agents"]):
             if not self._unreadable_names:
-                summary = f"Nothing to check: no session here. `{program_name()} demo` writes some."
+                summary = f"No sessions to check. Run `{program_name()} demo` to write demo sessions."
                 yield from wrap_line([summary], self._screen.width)
             return
         sessions = humanize.count(counts["sessions"], "session")
-        if counts["sessions"] == 1:
-            summary = f"{sessions}, sound" if counts["sound"] else f"{sessions}, not sound"
+        if counts["sound"] == counts["sessions"]:
+            summary = f"{sessions}, no problems"
+        elif counts["sessions"] == 1:
+            summary = f"{sessions} with problems"
         else:
-            summary = f"{sessions}, {counts['sound']:,} sound"
+            summary = f"{sessions}, {counts['sound']:,} without problems"
         if counts["silenced"]:
             summary += f" ({humanize.count(counts['silenced'], 'finding')} silenced)"
         agents = humanize.count(counts["agents"], "sub-agent")
@@ -337,10 +342,10 @@ class _CheckRun:
         styles = (("error", "red"), ("warning", "yellow"), ("info", "dim"))
         for severity, style in styles:
             if counts[severity]:
-                noun = "remark" if severity == "info" else severity
-                parts += ["  ", (humanize.count(counts[severity], noun), style)]
+                plural = "info" if severity == "info" else ""
+                parts += ["  ", (humanize.count(counts[severity], severity, plural), style)]
         if counts["info"] and "info" not in self._options.visible_severities:
-            parts += [("  (--all shows them)", "dim")]
+            parts += [("  (use --all to show)", "dim")]
         yield from wrap_line(parts, self._screen.width)
 
     def _print_unreadable(self) -> None:
@@ -368,7 +373,7 @@ def _without_silenced(report: FileReport, silence: frozenset[str]) -> FileReport
 
 
 def _with_severities(report: FileReport, severities: tuple[Severity, ...]) -> FileReport:
-    """Return a report without what is not to be told."""
+    """Return a report with only the findings of these severities."""
     return msgspec.structs.replace(
         report,
         findings=tuple(finding for finding in report.findings if finding.severity in severities),

@@ -1,4 +1,4 @@
-"""`steno doctor`: reports problems of a whole config folder: broken, expiring, large and leftover files."""
+"""`steno doctor`: reports problems of a config directory: damaged, expiring, large and leftover files."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -40,31 +40,32 @@ _MAX_LISTED: Final = 10
 _MIN_TITLE_WIDTH: Final = 10
 _SECONDS_PER_DAY: Final = 86_400
 _LEFTOVER_KINDS: Final = {
-    "session": "its sub-agents and tool results",
-    "file-history": "its file backups",
-    "tasks": "its tasks",
-    "todos": "its to-do list",
-    "debug": "its debug log",
-    "session-env": "its environment",
+    "session": "sub-agents and tool results",
+    "file-history": "file backups",
+    "tasks": "tasks",
+    "todos": "to-do list",
+    "debug": "debug log",
+    "session-env": "environment",
 }
 
 
-@click.command("doctor", short_help="Look after the config folder: what is broken or about to go.")
+@click.command("doctor", short_help="Check the config directory for problems.")
 @add_options(ROOT_OPTIONS)
 @add_options(JSON)
-@click.option("--no-pager", is_flag=True, help="Never page.")
+@click.option("--no-pager", is_flag=True, help="Do not use a pager")
 @WIDTH
 @add_options(COLOR)
 def command(
     root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, as_json: bool, no_pager: bool
 ) -> None:
-    """Look after the config folder: sessions that are broken, will be deleted, or are too big.
+    """Check the config directory for problems: damaged, expiring and large sessions.
 
-    Broken sessions come by how much a resume would lose. Also what sessions left behind, and files
-    that are there twice. Nothing is changed; each section says what mends it.
+    Damaged sessions are sorted by how many messages a resume would lose. Leftover files of deleted
+    sessions and duplicate sessions are listed too. Nothing is changed; each section ends with a
+    command or setting that fixes the problem.
 
-    Exit codes: 0 all is well, 1 there is something to do, 2 wrong usage or a config file of steno's
-    that is broken, 3 something could not be read.
+    Exit codes: 0 no problems, 1 problems found, 2 usage error or damaged steno config file, 3 cannot
+    read.
     """
     policy = load_check_policy()
     folders = resolve_roots(search_roots(root, demo=demo))
@@ -74,7 +75,7 @@ def command(
         diagnosis = inspect_files(
             inspection_scope, environment.now(), problems=problems, policy=policy, done=bar.advance
         )
-    # The demo says nothing of this machine.
+    # Demo sessions are unrelated to the sandbox of this machine.
     sandbox_support = None if demo else probe_sandbox()
     if as_json:
         write_json(_diagnosis_json(diagnosis, problems, sandbox_support))
@@ -90,7 +91,7 @@ def command(
 
 
 def _sandbox_lines(sandbox_support: SandboxSupport | None, columns: int) -> Iterator[StyledLine]:
-    """Yield what confines the commands of `steno chat` on this machine."""
+    """Yield the status of the command sandbox on this machine."""
     if sandbox_support is not None:
         mark = ("✓", "green") if sandbox_support.usable else ("!", "yellow")
         yield from wrap_line([mark, f" {sandbox_support.summary}"], columns)
@@ -104,16 +105,16 @@ class _DiagnosisReport:
         self._root_options = root_options
 
     def lines(self) -> Iterator[StyledLine]:
-        """Yield the sections that have something to say, and how it stands in all."""
+        """Yield the sections that have items, and a summary."""
         diagnosis = self._diagnosis
         sessions = humanize.count(diagnosis.sessions, "session")
         if not diagnosis.sessions and diagnosis.healthy:
-            text = f"Nothing to look after: no session here. `{program_name()} demo` writes some."
+            text = f"No sessions to check. Run `{program_name()} demo` to write demo sessions."
             yield from wrap_line([text], self._columns)
             yield from self._empty_line()
             return
         if diagnosis.healthy:
-            text = f" Everything looks sound: {sessions}, {humanize.size(diagnosis.size)}"
+            text = f" No problems found: {sessions}, {humanize.size(diagnosis.size)}"
             yield from wrap_line([("✓", "green"), text], self._columns)
             yield from self._empty_line()
             return
@@ -122,7 +123,7 @@ class _DiagnosisReport:
         yield from self._large_lines()
         yield from self._leftover_lines()
         yield from self._copy_lines()
-        yield [(f"{sessions}, {diagnosis.sound:,} sound", "bold"), f", {humanize.size(diagnosis.size)}"]
+        yield [(f"{sessions}, {diagnosis.sound:,} without problems", "bold"), f", {humanize.size(diagnosis.size)}"]
         yield from self._empty_line()
 
     def _empty_line(self) -> Iterator[StyledLine]:
@@ -131,13 +132,13 @@ class _DiagnosisReport:
 
     def _broken_lines(self) -> Iterator[StyledLine]:
         broken = self._diagnosis.broken
-        head = f"{humanize.count(len(broken), 'session')} broken, the most lost first"
+        head = f"{humanize.count(len(broken), 'damaged session')}, most messages lost first"
         first = next((item for item in broken if item.mendable), None)
         hint = self._suggested_command("repair", first.found.path) if first else ""
         yield from self._section_lines("✗", "red", head, broken, self._broken_line, hint)
 
     def _broken_line(self, broken: BrokenSession) -> list[StyledLine]:
-        lost_text = f"{broken.lost:,} of {broken.total:,} messages lost" if broken.lost else "nothing lost"
+        lost_text = f"{broken.lost:,} of {broken.total:,} messages lost" if broken.lost else "no messages lost"
         return self._session_lines(broken.found, f"{lost_text}, {humanize.count(broken.errors, 'error')}")
 
     def _expiring_lines(self) -> Iterator[StyledLine]:
@@ -148,11 +149,13 @@ class _DiagnosisReport:
         sessions = humanize.count(len(expiring), "session")
         unarchived = sum(not each.archived for each in expiring)
         archived_text = f", {unarchived:,} not archived" if unarchived else ""
-        head = f"{sessions} the client deletes within {CLEANUP_WARNING_DAYS} days{late}{archived_text}, {size}"
+        head = (
+            f"{sessions} to be deleted by Claude Code within {CLEANUP_WARNING_DAYS} days{late}{archived_text}, {size}"
+        )
         days = f"{self._diagnosis.cleanup_days:g}"
-        hint = f'kept for {days} days; more with "cleanupPeriodDays" in settings.json'
+        hint = f'Claude Code keeps sessions for {days} days; set "cleanupPeriodDays" in settings.json to change this.'
         if any(not each.archived for each in expiring):
-            hint += f"; `{program_name()} archive{self._root_options}` keeps them for good"
+            hint += f" Run `{program_name()} archive{self._root_options}` to archive them."
         yield from self._section_lines("!", "yellow", head, expiring, self._expiring_line, hint)
 
     def _expiring_line(self, expiring: ExpiringSession) -> list[StyledLine]:
@@ -163,22 +166,22 @@ class _DiagnosisReport:
 
     def _large_lines(self) -> Iterator[StyledLine]:
         large = self._diagnosis.large
-        head = f"{humanize.count(len(large), 'file')} too big to work with well"
+        head = f"{humanize.count(len(large), 'large file')}"
         hint = self._suggested_command("repair", large[0].found.path, " --slim") if large else ""
         yield from self._section_lines("!", "yellow", head, large, self._large_line, hint)
 
     def _large_line(self, large: LargeFile) -> list[StyledLine]:
-        line = f", a line of {humanize.size(large.longest)}" if large.longest > LARGE_LINE else ""
+        line = f", longest line {humanize.size(large.longest)}" if large.longest > LARGE_LINE else ""
         return self._session_lines(large.found, f"{humanize.size(large.found.size)}{line}")
 
     def _leftover_lines(self) -> Iterator[StyledLine]:
         leftovers = self._diagnosis.leftovers
         size = humanize.size(sum(item.size for item in leftovers))
-        head = f"{humanize.count(len(leftovers), 'leftover')} of sessions that are gone, {size}"
+        head = f"{humanize.count(len(leftovers), 'leftover')} of deleted sessions, {size}"
         quoted = shell_argument(leftovers[0].path) if leftovers else None
-        plural_hint = f"all of these can be deleted, the first with rm -r {quoted}"
+        plural_hint = f"All of these can be deleted; the first with: rm -r {quoted}"
         hint = plural_hint if len(leftovers) > 1 else f"rm -r {quoted}"
-        hint = hint if quoted else "they can be deleted"
+        hint = hint if quoted else "These can be deleted."
         yield from self._section_lines("·", "dim", head, leftovers, self._leftover_line, hint)
 
     def _leftover_line(self, leftover: Leftover) -> list[StyledLine]:
@@ -187,16 +190,16 @@ class _DiagnosisReport:
 
     def _copy_lines(self) -> Iterator[StyledLine]:
         groups = [sorted(group, key=_copy_order) for group in self._diagnosis.copies]
-        head = f"{humanize.count(len(groups), 'session')} there more than once"
+        head = f"{humanize.count(len(groups), 'duplicate session')}"
         deletable = next(filter(None, map(_deletable_copy, groups)), None)
         quoted = shell_argument(deletable.path) if deletable else None
-        hint = f"rm {quoted}" if quoted else "keep the one that the client resumes"
+        hint = f"rm {quoted}" if quoted else "Keep the copy that Claude Code resumes."
         pairs = [(copy, group[0].path) for group in groups for copy in group]
         yield from self._section_lines("·", "dim", head, pairs, self._copy_line, hint)
 
     def _copy_line(self, pair: tuple[DiscoveredFile, str]) -> list[StyledLine]:
         file, first = pair
-        return self._path_lines(file.path, humanize.size(file.size) if file.path == first else "the same")
+        return self._path_lines(file.path, humanize.size(file.size) if file.path == first else "identical")
 
     def _section_lines(
         self,
@@ -214,8 +217,8 @@ class _DiagnosisReport:
         for item in items[:_MAX_LISTED]:
             yield from lines(item)
         if len(items) > _MAX_LISTED:
-            yield [(f"    and {len(items) - _MAX_LISTED:,} more; --json lists all", "dim")]
-        # A command stays in one piece, so that it can be copied.
+            yield [(f"    … {len(items) - _MAX_LISTED:,} more; use --json to list all", "dim")]
+        # Commands are not wrapped, so that they can be copied.
         command = hint.startswith((program_name(), "rm "))
         for item in [hint] if command else wrap(hint, self._columns - 4) if hint else ():
             yield ["    ", (item, "cyan")]
@@ -246,19 +249,19 @@ class _DiagnosisReport:
 
 
 def _is_in_projects(file: DiscoveredFile) -> bool:
-    """Say whether a file lies where a client looks for sessions: projects/PROJECT/ID.jsonl."""
+    """Return whether a file is where Claude Code reads sessions: projects/PROJECT/ID.jsonl."""
     folder = os.path.dirname(os.path.abspath(file.path))
     return os.path.basename(os.path.dirname(folder)) == "projects"
 
 
 def _copy_order(file: DiscoveredFile) -> tuple[bool, bool, str]:
-    """Order copies: what a client would resume first, of that what has a folder of its own."""
+    """Return the sort key of copies: resumable ones first, then those with a session directory."""
     has_folder = os.path.isdir(file.path.removesuffix(JSONL_SUFFIX))
     return not _is_in_projects(file), not has_folder, file.path
 
 
 def _deletable_copy(group: Sequence[DiscoveredFile]) -> DiscoveredFile | None:
-    """Return the copy that can go; None where more than one, or none, may be in use."""
+    """Return the copy that can be deleted; None unless exactly one copy is in projects/."""
     unused = [file for file in group if not _is_in_projects(file)]
     return unused[-1] if len(group) - len(unused) == 1 else None
 

@@ -1,4 +1,4 @@
-"""`steno drift`: reports records and fields that the catalogue does not know."""
+"""`steno drift`: reports record types and fields that are not in the catalogue."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -29,19 +29,15 @@ if TYPE_CHECKING:
 _UNREAD_KINDS: Final[tuple[ProblemKind, ...]] = ("missing", "special")
 
 
-@click.command("drift", short_help="Say what files contain that the catalogue does not know.")
+@click.command("drift", short_help="Report record types and fields unknown to steno.")
 @click.argument("names", metavar="[PATH|SESSION]...", nargs=-1)
 @add_options(ROOT_OPTIONS)
-@click.option("--since-version", metavar="V", help="Only what clients from version V on wrote.")
-@click.option("--as-of", metavar="V", help="Compare with what was known when V was the newest.")
+@click.option("--since-version", metavar="V", help="Only records of Claude Code V or newer")
+@click.option("--as-of", metavar="V", help="Compare with the catalogue as of Claude Code V")
 @click.option(
-    "--catalogue",
-    "file",
-    metavar="FILE",
-    type=click.Path(readable=False),
-    help="Compare with this catalogue instead of steno's own.",
+    "--catalogue", "file", metavar="FILE", type=click.Path(readable=False), help="Compare with this catalogue file"
 )
-@click.option("--learn", is_flag=True, help="Print the JSON merge patch for what can be learned.")
+@click.option("--learn", is_flag=True, help="Print a JSON merge patch that adds the drift to the catalogue")
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
@@ -54,17 +50,16 @@ def command(
     demo: bool = False,
     **values: Any,
 ) -> None:
-    """Compare what session files contain with the catalogue of the format.
+    """Report record types and fields that are not in steno's catalogue of the format.
 
-    Names new types, fields, blocks, tools and values, changed types and missing fields, counted
-    per client version. Samples are masked: letters are x, digits are 0. Without PATH or SESSION,
-    every session and sub-agent is looked at. Nothing here keeps a session from being read.
+    Lists new types, fields, blocks, tools and values, changed types and missing fields, with counts
+    per Claude Code version. Samples are masked: letters become x, digits become 0. Without PATH or
+    SESSION, reads all sessions and sub-agents. Sessions with drift remain readable.
 
-    What can be learned is what has a plain name; a record without a type, or a name with odd
-    characters in it, goes on drifting.
+    --learn covers plain names; records without a type and names with unusual characters remain
+    drift.
 
-    Exit codes: 0 no drift, 1 drift, or no session in what was named, 2 wrong usage, 3 something
-    could not be read.
+    Exit codes: 0 no drift, 1 drift or no session found, 2 usage error, 3 cannot read.
     """
     command_options = _DriftOptions(**values)
     _check_options(command_options)
@@ -105,9 +100,9 @@ def _check_options(options: _DriftOptions) -> None:
 
     for option, version in (("--since-version", options.since_version), ("--as-of", options.as_of)):
         if version is not None and not version_key(version):
-            raise click.UsageError(f"{option} wants a version such as 2.1.42, not {version!r}")
+            raise click.UsageError(f"{option} needs a version such as 2.1.42, not {version!r}")
     if options.learn and options.as_json:
-        raise click.UsageError("--json says nothing about --learn, which prints JSON anyway")
+        raise click.UsageError("--json cannot be combined with --learn, which prints JSON")
 
 
 def _collect_files(
@@ -124,13 +119,13 @@ def _collect_files(
             except Unreadable as error:
                 problems.append(Problem("unreadable", name, str(error).removeprefix(f"{name}: ")))
     for folder in folders:
-        # Not to have a config folder yet is the usual case on a new machine.
+        # A new machine has no config directory yet.
         if names or os.path.lexists(folder):
             files.update(_files_by_real_path(Discovery(folder, problems).transcripts()))
     if names and not files and not unreadable_problems(problems, *_UNREAD_KINDS):
-        # Whoever names a folder expects something there: a job must not pass because it is empty.
+        # A named directory without sessions is an error, so that a CI job does not pass on it.
         folder_names = ", ".join(folders)
-        raise NotFound(f"there is no session in {folder_names}", hint="a PATH may be a file or a folder")
+        raise NotFound(f"no sessions in {folder_names}", hint="PATH can be a file or a directory.")
     return list(files.values())
 
 
@@ -139,7 +134,7 @@ def _files_by_real_path(files: Iterable[DiscoveredFile]) -> dict[str, Discovered
 
 
 def _files_of_session(name: str, folders: tuple[str, ...] | None, problems: list[Problem]) -> list[DiscoveredFile]:
-    """Return a file alone, or a session that was named with its sub-agents."""
+    """Return a file, or for a named session also its sub-agents."""
     file = find(name, folders, archived=False)
     return [file] if os.path.isfile(name) else [file, *discover_agents(file, problems)]
 
@@ -167,8 +162,8 @@ def _load_catalogue(options: _DriftOptions) -> "Catalogue":
             cause = error.__cause__
             reason = (cause.strerror or "") if isinstance(cause, OSError) else "not a file"
             raise Unreadable(
-                f"cannot read the catalogue {options.file}: {reason.lower()}",
-                hint="--catalogue wants a file as `steno.format.catalogue` writes it",
+                f"cannot read catalogue {options.file}: {reason.lower()}",
+                hint="--catalogue needs a file written by `steno.format.catalogue`.",
             ) from error
         try:
             known_format = load_catalogue(data)
@@ -185,7 +180,7 @@ def _drift_json(observer: "Observer", drifts: "list[Drift]", files: int) -> dict
         "files": files,
         "records": observer.records,
         "versions": sorted(observer.versions, key=version_key),
-        "leftOut": observer.left_out,
+        "left_out": observer.left_out,
         "drift": drifts,
     }
 
@@ -200,7 +195,7 @@ def _drift_lines(observer: "Observer", drifts: "list[Drift]", width: int) -> Ite
             yield ["  ", *line]
         yield []
     if observer.left_out:
-        text = f"{observer.left_out:,} more were met than can be kept; they are not listed."
+        text = f"{observer.left_out:,} more differences are not listed."
         yield from wrap_line([text], width)
 
 
@@ -208,15 +203,15 @@ def _drift_summary(observer: "Observer", drifts: "list[Drift]", files: int, opti
     from steno.format.catalogue import version_key
 
     if not files:
-        return f"Nothing to compare: no session here. `{program_name()} demo` writes some."
+        return f"No sessions to compare. Run `{program_name()} demo` to write demo sessions."
     if options.since_version and not observer.records:
-        return f"No record of {options.since_version} or newer in {humanize.count(files, 'file')}."
+        return f"No records of Claude Code {options.since_version} or newer in {humanize.count(files, 'file')}."
     text = humanize.count(len(drifts), "difference") if drifts else "No drift"
     scope_text = f"{humanize.count(observer.records, 'record')} of {humanize.count(files, 'file')}"
     newest = observer.facts.newest
     beyond = version_key(options.as_of or "") > version_key(newest)
-    suffix = f"; of {options.as_of} nothing is known" if options.as_of and beyond else ""
-    return f"{text} in {scope_text}, compared with what is known up to {newest}{suffix}."
+    suffix = f"; {options.as_of} is newer than the catalogue" if options.as_of and beyond else ""
+    return f"{text} in {scope_text}, compared with the catalogue of {newest}{suffix}."
 
 
 def _row_code(row: "DriftRow") -> "Code":

@@ -1,4 +1,4 @@
-"""`steno relocate`: moves the sessions of a project to another folder or another machine."""
+"""`steno relocate`: updates the sessions of a project for another directory or machine."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -35,25 +35,25 @@ _MAX_STEPS: Final = 12
 _ACTION_MARKS: Final = {"move": "→", "rewrite": "~", "add": "+", "merge": "+"}
 
 _HELP: Final = """\
-Have the sessions of a project follow it from the folder OLD to the folder NEW.
+Update the sessions of a project that was moved from OLD to NEW.
 
-The client finds sessions by the folder they ran in, so those of a project that was moved or
-renamed are lost to it. This gives their files the place where the client looks now, and
-rewrites the project's paths in them; every other byte stays, also paths inside of what was said:
-in prompts, answers, commands and their output. Sub-agents, tool results, the history of prompts,
-the client's entry for the project and steno's index follow.
+Claude Code finds sessions by working directory, so it no longer finds those of a moved or renamed
+project. This command moves their files to the matching directory and rewrites the project paths in
+them. All other bytes stay, including paths in prompts, answers, commands and output. Sub-agents,
+tool results, the prompt history, Claude Code's project entry and steno's index are updated too.
 
-Without --apply nothing is changed: the plan is told. A receipt can undo the move.
+Without --apply, only the plan is printed. A receipt allows undoing the move.
 
 \b
-  steno relocate ~/old/app ~/new/app            what would be done
-  steno relocate ~/old/app ~/new/app --apply    do it
-  steno relocate --undo last                    and back
+Examples:
+  steno relocate ~/old/app ~/new/app            Print the plan
+  steno relocate ~/old/app ~/new/app --apply    Apply it
+  steno relocate --undo last                    Undo it
   steno relocate ~/app --to-machine app.tar.zst
   steno relocate --from-machine app.tar.zst ~/src/app --apply
 
-Exit codes: 0 fine, 1 there is nothing of such a project, 2 wrong usage or an archive that is
-refused, 3 a client is at work in it, or something cannot be read or written.
+Exit codes: 0 success, 1 no such project, 2 usage error or rejected archive, 3 in use by Claude
+Code, or cannot read or write.
 """
 
 
@@ -66,32 +66,29 @@ class _RelocateOptions(msgspec.Struct):
     everything: bool = False
     as_json: bool = False
     root_options: str = ""
-    """Options that make another command look at the same folder."""
+    """The options that select the same directory in another command."""
 
 
-@click.command("relocate", help=_HELP, short_help="Have sessions follow a project that was moved.")
+@click.command("relocate", help=_HELP, short_help="Update sessions after a project was moved.")
 @click.argument("folders", metavar="[OLD] [NEW]", nargs=-1, type=click.Path())
-@click.option("--apply", is_flag=True, help="Do it. Without this, only what would be done is told.")
-@click.option("--undo", metavar="RECEIPT", help="Take a move back, by its receipt's id or path; or `last`.")
+@click.option("--apply", is_flag=True, help="Apply the plan instead of printing it")
+@click.option("--undo", metavar="RECEIPT", help="Undo a move, by receipt ID or path, or `last`")
 @click.option(
-    "--to-machine",
-    metavar="FILE",
-    type=click.Path(),
-    help="Pack the sessions of OLD into FILE, for another machine. Nothing is moved.",
+    "--to-machine", metavar="FILE", type=click.Path(), help="Pack the sessions of OLD into FILE for another machine"
 )
-@click.option("--from-machine", metavar="FILE", type=click.Path(), help="Unpack FILE here, for the project at NEW.")
-@click.option("--all", "everything", is_flag=True, help="List every file.")
+@click.option("--from-machine", metavar="FILE", type=click.Path(), help="Unpack FILE for the project at NEW")
+@click.option("--all", "everything", is_flag=True, help="List all files")
 @add_options(ROOT_OPTIONS)
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
 def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any) -> None:
-    """Plan a move, do it, or take it back."""
+    """Plan, apply or undo a move."""
     command_options = _RelocateOptions(**values, root_options=root_arguments(root, demo=demo))
     _check_options(command_options)
     folders = search_roots(root, demo=demo)
     if folders is not None and len(folders) > 1:
-        raise click.UsageError("only one config folder at a time")
+        raise click.UsageError("only one config directory at a time")
     config = os.path.abspath(folders[0] if folders else config_dir())
     screen = Screen(color, width)
     if command_options.undo is not None:
@@ -107,19 +104,19 @@ def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo
 def _check_options(options: _RelocateOptions) -> None:
     modes = [options.undo, options.to_machine, options.from_machine]
     if sum(mode is not None for mode in modes) > 1:
-        raise click.UsageError("--undo, --to-machine and --from-machine exclude each other")
+        raise click.UsageError("--undo, --to-machine and --from-machine cannot be combined")
     if options.undo is not None:
-        number, expected = 0, "no folder"
+        number, expected = 0, "no directory"
     elif options.to_machine is not None:
-        number, expected = 1, "the project's folder"
+        number, expected = 1, "one directory: the project"
     elif options.from_machine is not None:
-        number, expected = 1, "the folder of the project here"
+        number, expected = 1, "one directory: the project on this machine"
     else:
-        number, expected = 2, "the folder it was in and the one it is in"
+        number, expected = 2, "two directories: OLD and NEW"
     if len(options.folders) != number or not all(folder.strip() for folder in options.folders):
-        raise click.UsageError(f"this takes {expected}")
+        raise click.UsageError(f"expected {expected}")
     if options.apply and (options.undo is not None or options.to_machine is not None):
-        raise click.UsageError("--apply goes with OLD NEW, or with --from-machine")
+        raise click.UsageError("--apply requires OLD NEW or --from-machine")
 
 
 # Moving
@@ -134,8 +131,8 @@ def _relocate_project(config: str, where: tuple[str, ...] | None, screen: Screen
         return
     if interrupted is not None:
         print_error(
-            f"the move {interrupted.id} of {interrupted.old} was cut off",
-            f"the same again with --apply goes on; --undo {interrupted.id} takes it back",
+            f"the move {interrupted.id} of {interrupted.old} was interrupted",
+            f"Run it again with --apply to continue, or use --undo {interrupted.id}.",
         )
     plan: RelocationPlan = _with_progress(
         0, "Reading", lambda advance: plan_move(old, new, config, on_progress=advance)
@@ -182,9 +179,9 @@ def _finish_relocation(
         return
     paths = humanize.count(sum(step.paths for step in receipt.steps), "path")
     new_path = one_line(receipt.new, _MAX_TEXT_LENGTH)
-    screen.print_lines([[("✓", "green"), f" {_sessions_belong_text(receipt)} to {new_path} now; {paths} rewritten."]])
+    screen.print_lines([[("✓", "green"), f" {_sessions_belong_text(receipt)} to {new_path} now; {paths} rewritten"]])
     screen.print_lines(_note_lines(plan.notes if plan else (), screen.width))
-    undo_text = f"{program_name()} relocate{options.root_options} --undo {receipt.id}   takes it back"
+    undo_text = f"{program_name()} relocate{options.root_options} --undo {receipt.id}   to undo"
     screen.print_lines([[(undo_text, "dim")]])
 
 
@@ -198,7 +195,7 @@ def _session_count(receipt: RelocationReceipt) -> int:
 
 
 def _update_index(receipt: RelocationReceipt, where: tuple[str, ...] | None, *, is_undo: bool) -> None:
-    """Have the index know the new places, if there is an index."""
+    """Update the paths in the index, if one exists."""
     from steno.index.database import DATABASE_NAME
     from steno.index.sync.updater import remove_paths, sync
 
@@ -211,7 +208,7 @@ def _update_index(receipt: RelocationReceipt, where: tuple[str, ...] | None, *, 
     sync(home)
 
 
-# Taking back
+# Undoing
 
 
 def _undo_relocation(
@@ -224,9 +221,9 @@ def _undo_relocation(
         write_json({"receipt": undone.id, "old": undone.old, "new": undone.new, "notes": notes})
         return
     if undone.kind == "unpack":
-        message = f" {humanize.count(_session_count(undone), 'session')} from the archive removed again."
+        message = f" Removed {humanize.count(_session_count(undone), 'session')} of the archive"
     else:
-        message = f" {_sessions_belong_text(undone)} to {one_line(undone.old, _MAX_TEXT_LENGTH)} again."
+        message = f" {_sessions_belong_text(undone)} to {one_line(undone.old, _MAX_TEXT_LENGTH)} again"
     screen.print_lines([[("✓", "green"), message]])
     screen.print_lines(_note_lines(tuple(notes), screen.width))
 
@@ -237,7 +234,7 @@ def _undo_relocation(
 def _pack_project(config: str, screen: Screen, options: _RelocateOptions) -> None:
     target = options.to_machine or ""
     if os.path.lexists(target):
-        raise BadRequest(f"{target} is there already", hint="name a file that is not there yet")
+        raise BadRequest(f"{target} already exists", hint="Choose a new file name.")
     packed: PackResult = _with_progress(
         0, "Packing", lambda advance: pack_project(options.folders[0], config, os.path.abspath(target), advance)
     )
@@ -255,14 +252,14 @@ def _pack_project(config: str, screen: Screen, options: _RelocateOptions) -> Non
             }
         )
         return
-    sizes = f"{humanize.size(manifest.size)} in {humanize.size(os.path.getsize(target))}"
+    sizes = f"{humanize.size(manifest.size)}, {humanize.size(os.path.getsize(target))} compressed"
     files = humanize.count(len(manifest.files), "file")
     sessions = humanize.count(manifest.sessions, "session")
     target_text = one_line(target, _MAX_TEXT_LENGTH)
-    screen.print_lines([[("✓", "green"), f" {sessions} in {target_text}: {files}, {sizes}"]])
-    left_out_notes = tuple(f"{each} is left out: it stays on this machine" for each in packed.left_out)
+    screen.print_lines([[("✓", "green"), f" Packed {sessions} into {target_text}: {files}, {sizes}"]])
+    left_out_notes = tuple(f"not packed: {each}" for each in packed.left_out)
     screen.print_lines(_note_lines(left_out_notes, screen.width))
-    screen.print_lines([[("It has all that was said in them, unmasked. There:", "dim")]])
+    screen.print_lines([[("The file contains the sessions unmasked. On the other machine, run:", "dim")]])
     archive_name = shell_argument(os.path.basename(target)) or "FILE"
     screen.print_lines([[(f"steno relocate --from-machine {archive_name} NEW", "dim")]])
 
@@ -282,7 +279,7 @@ def _unpack_project(config: str, where: tuple[str, ...] | None, screen: Screen, 
             0, "Unpacking", lambda done: plan_unpack(source, new, config, folder, done)
         )
         if not plan.steps:
-            raise BadRequest("all that is in this archive is here already")
+            raise BadRequest("all sessions of this archive already exist here")
         applied = options.apply
     finally:
         if not applied:
@@ -294,7 +291,7 @@ def _unpack_project(config: str, where: tuple[str, ...] | None, screen: Screen, 
     _finish_relocation(receipt, plan, where, screen, options)
 
 
-# Telling
+# Printing
 
 
 def _print_plan(plan: RelocationPlan, screen: Screen, options: _RelocateOptions, apply_command: str) -> None:
@@ -312,7 +309,7 @@ def _plan_lines(plan: RelocationPlan, width: int, *, show_all: bool) -> Iterator
     for step in visible:
         yield _step_line(step, plan)
     if len(plan.steps) > len(visible):
-        yield [(f"  and {len(plan.steps) - len(visible):,} more; --all lists them", "dim")]
+        yield [(f"  … {len(plan.steps) - len(visible):,} more; use --all to list them", "dim")]
     yield from _note_lines(plan.notes, width)
     sessions = humanize.count(plan.sessions, "session")
     files = humanize.count(len(plan.steps), "file")
@@ -322,10 +319,8 @@ def _plan_lines(plan: RelocationPlan, width: int, *, show_all: bool) -> Iterator
     copied = [step for step in plan.steps if not step.exact and not step.lines]
     if copied:
         files = humanize.count(len(copied), "file")
-        yield from wrap_line(
-            [f"{files} name the new folder already: a copy of each is kept, so that --undo is exact."], width
-        )
-    yield ["Nothing was changed. To do it:"]
+        yield from wrap_line([f"{files} already mention the new directory; a copy of each is kept for --undo."], width)
+    yield ["Nothing was changed. To apply the plan, run:"]
 
 
 def _step_line(step: RelocationStep, plan: RelocationPlan) -> StyledLine:

@@ -1,4 +1,4 @@
-"""`steno repair`: makes a broken session resumable, in a new file or in place, and prints the edits."""
+"""`steno repair`: makes a damaged session resumable, in a new file or in place, and prints the edits."""
 
 import os
 import sys
@@ -39,41 +39,41 @@ _ACTION_MARKS: Final[dict[Action, tuple[str, str]]] = {
     "remove": ("-", "red"),
     "set aside": ("<", "cyan"),
 }
-_SEVERITY_NOUNS: Final = {"info": "remark"}
+_SEVERITY_PLURALS: Final = {"info": "info"}
 _MAX_EDITS: Final = 30
 _MAX_LOSSES: Final = 10
 _LABEL_WIDTH: Final = 12
 _NO_VALUE: Final = "(none)"
-# In place of the names that the rules of the API have among themselves.
+# Texts for the rules of the Messages API that a session can break.
 BREACH_TEXTS: Final = {
-    "tool_use.unique": "two tool calls have the id {}",
+    "tool_use.unique": "two tool calls have the ID {}",
     "tool_use.answered": "a tool call has no result ({})",
-    "tool_result.called": "a tool result answers no call of the message before it ({})",
-    "tool_result.once": "a tool call is answered twice ({})",
+    "tool_result.called": "a tool result has no call in the previous message ({})",
+    "tool_result.once": "a tool call has two results ({})",
     "tool_result.first": "a message has other content before its tool results",
-    "role.first": "the first message is not the user's",
-    "role.known": "a message is of the role {}",
+    "role.first": "the first message is not from the user",
+    "role.known": "a message has the unknown role {}",
     "content.empty": "a message is empty",
-    "block.known": "a message holds a block of the unknown type {}",
-    "block.text": "a text is empty",
-    "block.thinking": "thinking has no signature",
-    "block.redacted_thinking": "hidden thinking has no data",
-    "block.image": "an image cannot be sent: {}",
-    "block.document": "a document cannot be sent: {}",
-    "block.tool_use": "a tool call is not whole: {}",
-    "block.server_tool_use": "a tool call is not whole: {}",
-    "block.tool_result": "a tool result is not whole: {}",
+    "block.known": "a message has a block of the unknown type {}",
+    "block.text": "a text block is empty",
+    "block.thinking": "a thinking block has no signature",
+    "block.redacted_thinking": "a redacted thinking block has no data",
+    "block.image": "an image is invalid: {}",
+    "block.document": "a document is invalid: {}",
+    "block.tool_use": "a tool call is invalid: {}",
+    "block.server_tool_use": "a tool call is invalid: {}",
+    "block.tool_result": "a tool result is invalid: {}",
 }
 
 
 def repair_lines(
     name: str, title: str, repair: RepairJob, columns: int, *, show_all: bool, note: str = ""
 ) -> Iterator[StyledLine]:
-    """Yield the whole story of a repair; `note` is what to know before."""
+    """Yield the report of a repair; `note` is printed below the title."""
     yield from session_heading(name, title, columns)
     for line in wrap(note, columns - 2) if note else ():
         yield ["  ", (line, "dim")]
-    yield from _file_state_lines("as it is", repair.before, repair.options.client, columns)
+    yield from _file_state_lines("before", repair.before, repair.options.client, columns)
     if not repair.changed:
         return
     yield []
@@ -82,12 +82,11 @@ def repair_lines(
         yield from _edit_lines(edit, columns)
     if len(repair.edits) > len(visible):
         omitted = humanize.count(len(repair.edits) - len(visible), "more edit")
-        shows = "shows it" if len(repair.edits) - len(visible) == 1 else "shows them"
-        yield from wrap_line([(f"  and {omitted}; --all {shows}", "dim")], columns)
+        yield from wrap_line([(f"  … {omitted}; use --all to show all", "dim")], columns)
     yield []
     yield from _loss_lines(repair.lost, columns)
     yield from _dropped_message_lines(repair.left, columns)
-    yield from _file_state_lines("mended", repair.after, repair.options.client, columns)
+    yield from _file_state_lines("after", repair.after, repair.options.client, columns)
     if repair.before.size != repair.after.size:
         sizes = f"{humanize.size(repair.before.size)} → {humanize.size(repair.after.size)}"
         yield [("  size      ", "dim"), sizes]
@@ -114,7 +113,7 @@ def _indented_lines(text: str, columns: int, style: str = "") -> Iterator[Styled
 
 
 def _breach_text(breach: Breach) -> str:
-    """Return in plain words what the API does not take."""
+    """Return why the Messages API would refuse the session."""
     template = BREACH_TEXTS.get(breach.rule)
     if template is not None:
         return template.format(breach.detail)
@@ -123,7 +122,9 @@ def _breach_text(breach: Breach) -> str:
 
 def _finding_counts(state: FileState) -> str:
     counts_text = [
-        humanize.count(number, _SEVERITY_NOUNS.get(level, level)) for level, number in state.counts.items() if number
+        humanize.count(number, level, _SEVERITY_PLURALS.get(level, ""))
+        for level, number in state.counts.items()
+        if number
     ]
     return ", ".join(counts_text) or "no findings"
 
@@ -154,7 +155,7 @@ def _loss_lines(losses: Sequence[str], columns: int) -> Iterator[StyledLine]:
         label = "  lost      " if not index else " " * _LABEL_WIDTH
         yield [(label, "dim"), (one_line(loss, columns - _LABEL_WIDTH), "yellow")]
     if len(losses) > _MAX_LOSSES:
-        yield [" " * _LABEL_WIDTH, (f"and {len(losses) - _MAX_LOSSES:,} more", "dim")]
+        yield [" " * _LABEL_WIDTH, (f"… {len(losses) - _MAX_LOSSES:,} more", "dim")]
 
 
 def _dropped_message_lines(dropped: Sequence[DroppedMessage], columns: int) -> Iterator[StyledLine]:
@@ -166,11 +167,11 @@ def _dropped_message_lines(dropped: Sequence[DroppedMessage], columns: int) -> I
     verb_phrase = "stay in the file, but are" if len(dropped) > 1 else "stays in the file, but is"
     explanation = f"{humanize.count(len(dropped), 'message')} {verb_phrase} no longer in the conversation: {positions}"
     for index, line in enumerate(wrap(explanation, columns - _LABEL_WIDTH)):
-        yield [("  " + ("" if index else "left").ljust(10), "dim"), (line, "yellow")]
+        yield [("  " + ("" if index else "dropped").ljust(10), "dim"), (line, "yellow")]
 
 
 def repair_json(path: str, title: str, repair: RepairJob, output_path: str) -> dict[str, Any]:
-    """Return a repair for programs."""
+    """Return a repair as JSON."""
     return {
         "path": printable_path(path),
         "title": title or None,
@@ -227,38 +228,38 @@ class _RepairCommandOptions(msgspec.Struct):
     everything: bool = False
     as_json: bool = False
     root_options: str = ""
-    """The options that lead the next command to the same sessions."""
+    """The options that select the same sessions in another command."""
 
 
-@click.command("repair", short_help="Make a broken session resume, in a new file.")
+@click.command("repair", short_help="Repair a session so that it can be resumed.")
 @SESSION
 @add_options(ROOT_OPTIONS)
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here; - prints it.")
-@click.option("--in-place", is_flag=True, help="Exchange the file; the old one is kept beside it.")
-@click.option("--undo", is_flag=True, help="Bring back what --in-place replaced.")
-@click.option("--for", "client", metavar="VERSION", default=LATEST.version, help="The client to resume it in.")
-@click.option("--until", metavar="UUID", help="End the session with this record.")
-@click.option("--slim", is_flag=True, help="Leave out progress and copies of tool output.")
-@click.option("--split", is_flag=True, help="Write each session of a file into one of its own.")
-@click.option("--force", is_flag=True, help="Even if the session is being written to.")
-@click.option("--all", "everything", is_flag=True, help="Show every edit.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the edits without writing")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Output file; `-` for standard output")
+@click.option("--in-place", is_flag=True, help="Replace the file and keep a backup next to it")
+@click.option("--undo", is_flag=True, help="Restore the file that --in-place replaced")
+@click.option("--for", "client", metavar="VERSION", default=LATEST.version, help="Claude Code version to resume with")
+@click.option("--until", metavar="UUID", help="End the session at this record")
+@click.option("--slim", is_flag=True, help="Remove progress records and copies of tool output")
+@click.option("--split", is_flag=True, help="Write each session of a file to a separate file")
+@click.option("--force", is_flag=True, help="Repair even if the session is in use")
+@click.option("--all", "everything", is_flag=True, help="Show all edits")
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
 def command(
     name: str, root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
-    """Repair a session: diagnose it, mend it in a new file, and check that one the same way.
+    """Repair a session so that it can be resumed, in a new file.
 
-    The session as it is stays untouched: unless told otherwise, the mended one gets an id of its
-    own and lies beside it. Each edit is shown with the finding it mends and what is lost by it, if
-    anything. A sound session is left alone.
+    The session is checked, repaired and checked again. By default, the repaired session gets a new
+    ID and is written next to the original, which is not changed. Each edit is shown with the finding
+    it fixes and the content it loses. A session without problems is not written.
 
-    What is not proven to resume is not written, except with -o.
+    A result that is not proven to resume is only written with -o.
 
-    Exit codes: 0 mended, or nothing to mend; 1 it cannot be made to resume, or there is no such
-    session, record or backup; 2 wrong usage; 3 cannot read or write, or somebody is writing to it.
+    Exit codes: 0 repaired or nothing to repair, 1 not repairable, or no such session, record or
+    backup, 2 usage error, 3 cannot read or write, or the session is in use.
     """
     command_options = _RepairCommandOptions(**values, name=name, root_options=root_arguments(root, demo=demo))
     _check_options(command_options)
@@ -276,15 +277,15 @@ def _check_options(options: _RepairCommandOptions) -> None:
     client_for(options.client)
     for option, value in (("--until", options.until), ("-o", options.output)):
         if value is not None and not value.strip():
-            raise click.UsageError(f"{option} names nothing")
+            raise click.UsageError(f"{option} is empty")
     if options.output == _STDOUT_PATH and options.as_json:
-        raise click.UsageError("-o - and --json exclude each other: both print")
+        raise click.UsageError("-o - cannot be combined with --json")
     output_modes = {"--in-place": options.in_place, "-o": options.output, "--undo": options.undo}
     chosen_modes = [name for name, given in output_modes.items() if given]
     if len(chosen_modes) > 1:
-        raise click.UsageError(f"{' and '.join(chosen_modes)} exclude each other")
+        raise click.UsageError(f"{' and '.join(chosen_modes)} cannot be combined")
     if options.split and chosen_modes:
-        raise click.UsageError(f"--split and {chosen_modes[0]} exclude each other")
+        raise click.UsageError(f"--split cannot be combined with {chosen_modes[0]}")
     other_options = {
         "--dry-run": options.dry_run,
         "--until": options.until is not None,
@@ -293,9 +294,9 @@ def _check_options(options: _RepairCommandOptions) -> None:
     }
     for name, value in other_options.items():
         if options.undo and value:
-            raise click.UsageError(f"--undo and {name} exclude each other")
+            raise click.UsageError(f"--undo cannot be combined with {name}")
     if options.split and options.until is not None:
-        raise click.UsageError("--split and --until exclude each other")
+        raise click.UsageError("--split cannot be combined with --until")
 
 
 def _repair_session(file: DiscoveredFile, screen: Screen, options: _RepairCommandOptions) -> None:
@@ -323,7 +324,7 @@ def _repair_options(file: DiscoveredFile, options: _RepairCommandOptions, sessio
 
 
 def _new_session_id(file: DiscoveredFile, options: _RepairCommandOptions) -> str:
-    """Return the id of the new session, if no client would take the name it has now."""
+    """Return a new session ID if the file name is not a valid one, else ""."""
     if options.split:
         return _path_stem(options.output or "")
     keeps_name = options.in_place or options.output or is_uuid(_file_stem(file))
@@ -333,10 +334,10 @@ def _new_session_id(file: DiscoveredFile, options: _RepairCommandOptions) -> str
 def _write_output(
     file: DiscoveredFile, repair: RepairJob, identity: FileIdentity, options: _RepairCommandOptions
 ) -> str:
-    """Put the mended file where it belongs and return where that is.
+    """Write the repaired file and return its path.
 
-    Nothing is written of a session that was sound, and of one that is not proven to resume only
-    what was asked for by name.
+    Returns "" without writing if the session has no problems, or if the result is not proven to
+    resume and no output was named.
     """
     is_named_output = options.output is not None and not options.split
     if (
@@ -347,13 +348,11 @@ def _write_output(
         return ""
     if repair.is_agent and not options.output and not options.in_place:
         raise BadRequest(
-            "no client resumes a sub-agent's file by itself, so a copy beside it is of no use",
-            hint="--in-place mends the file itself, -o FILE writes a copy; nothing was written",
+            "a copy of a sub-agent file cannot be resumed",
+            hint="Use --in-place to repair the file, or -o FILE for a copy.",
         )
     if not options.force and is_being_written(file.path, identity):
-        raise Busy(
-            f"{file.path} is being written to", hint="nothing was changed; leave that session first, or use --force"
-        )
+        raise Busy(f"{file.path} is in use", hint="Exit that session first, or use --force. Nothing was changed.")
     if options.in_place:
         with TempFile(file.path) as scratch:
             return swap(scratch.write(repair.chunks()), file.path, identity, check_clients=not options.force).path
@@ -363,7 +362,7 @@ def _write_output(
         return _STDOUT_PATH
     path = options.output or os.path.join(os.path.dirname(file.path), f"{repair.options.name or uuid4()}{JSONL_SUFFIX}")
     if os.path.isdir(path):
-        raise BadRequest(f"{path} is a folder", hint="name a file that is not there yet")
+        raise BadRequest(f"{path} is a directory", hint="Choose a new file name.")
     with TempFile(path) as scratch:
         return make_owner_writable(place_new(scratch.write(repair.chunks()), path, template=file.path))
 
@@ -385,13 +384,15 @@ def _repair_report(
 ) -> Iterator[StyledLine]:
     client_version = repair.options.client.version
     client_note = (
-        "" if options.client == client_version else f"for {options.client}: as {client_version}, the nearest studied"
+        ""
+        if options.client == client_version
+        else f"Claude Code {options.client}: using the rules of {client_version}, the nearest studied version"
     )
     return repair_lines(name, title, repair, screen.width, show_all=options.everything, note=client_note)
 
 
 def _print_lines(screen: Screen, lines: Iterable[StyledLine], options: _RepairCommandOptions) -> None:
-    """Write lines; to the standard error where the session itself goes to the standard output."""
+    """Print lines; to standard error if the session goes to standard output."""
     if options.output == _STDOUT_PATH:
         sys.stderr.write(screen.render_text(lines))
     else:
@@ -403,7 +404,7 @@ def _closing_lines(
 ) -> Iterator[StyledLine]:
     yield []
     for text in _outcome_texts(file, repair, output_path, options):
-        # What is to be copied stays in one piece.
+        # Commands and paths are not wrapped, so that they can be copied.
         is_unbreakable = text.startswith((program_name(), "claude ")) or bool(
             output_path and _output_name(output_path) in text
         )
@@ -414,69 +415,69 @@ def _closing_lines(
 def _outcome_texts(
     file: DiscoveredFile, repair: RepairJob, output_path: str, options: _RepairCommandOptions
 ) -> Iterator[str]:
-    """Yield what was written where, and what to do with it."""
+    """Yield what was written, and the next step."""
     if repair.is_agent:
-        yield "A sub-agent's file: no client resumes it by itself, so only its lines are mended."
+        yield "This is a sub-agent file, which cannot be resumed by itself; only its records are repaired."
     if repair.is_hopeless:
-        yield "Nothing was written: there is no conversation in this file to resume."
+        yield "Nothing was written: the file has no conversation to resume."
     elif not repair.is_verified:
         yield from _not_proven_texts(repair, output_path, options)
     elif not repair.changed and not output_path:
-        yield "Nothing to mend; the file is left as it is."
+        yield "Nothing to repair. The file is unchanged."
     elif options.dry_run:
         yield "Nothing was written (--dry-run)."
     elif options.in_place:
-        yield f"{one_line(output_path)} was exchanged; the old file is kept beside it."
+        yield f"Replaced {one_line(output_path)}; a backup is next to it."
         yield from _undo_hint(file, options)
     elif output_path:
         yield from _written_texts(file, output_path, options)
 
 
 def _written_texts(file: DiscoveredFile, output_path: str, options: _RepairCommandOptions) -> Iterator[str]:
-    """Yield where the new session lies, and what becomes of the old one."""
-    yield f"Written to {_output_name(output_path)}"
+    """Yield the path of the new session, and what happened to the original."""
+    yield f"Wrote {_output_name(output_path)}"
     if options.output is None or options.split:
         yield f"claude --resume {_path_stem(output_path)}"
     if options.output is not None:
         return
-    yield "The old session stays as it is: keep both, or exchange it with --in-place instead."
+    yield "The original is unchanged. Use --in-place to replace it instead."
     if agents := len(discover_agents(file)):
         verb_phrase = "sub-agent stays" if agents == 1 else "sub-agents stay"
-        yield f"Its {agents:,} {verb_phrase} with the original; --in-place keeps them together."
+        yield f"{agents:,} {verb_phrase} with the original; --in-place keeps them with the session."
 
 
 def _output_name(path: str) -> str:
-    return "the standard output" if path == _STDOUT_PATH else one_line(path)
+    return "to standard output" if path == _STDOUT_PATH else one_line(path)
 
 
 def _undo_hint(file: DiscoveredFile, options: _RepairCommandOptions) -> Iterator[str]:
-    """Yield the command that undoes it, unless what is shown would not be what is meant."""
+    """Yield the undo command, or a note if its arguments cannot be shown safely."""
     stem = _file_stem(file)
     use_id = not os.path.lexists(options.name) and (is_uuid(stem) or stem.startswith(_AGENT_PREFIX))
     name = shell_argument(stem if use_id else file.path)
     if name and clean(options.root_options) == options.root_options:
-        yield f"{program_name()} repair{options.root_options} {name} --undo   brings it back"
+        yield f"{program_name()} repair{options.root_options} {name} --undo   to undo"
     else:
-        yield "`--undo` brings it back."
+        yield "Use --undo to restore the original."
 
 
 def _not_proven_texts(repair: RepairJob, output_path: str, options: _RepairCommandOptions) -> Iterator[str]:
-    """Yield what came of a repair that is not known to resume, and why it is not."""
+    """Yield the result of a repair that is not proven to resume, and the reason."""
     if repair.endless:
-        yield "Not mended: there was more to mend after many rounds, so the repair was given up."
+        yield "Not repaired: problems remained after many rounds."
     elif not repair.settled:
-        yield "Not mended: one mend undoes another, so the repair was given up."
+        yield "Not repaired: two edits undo each other."
     if repair.after.wayward:
-        yield f"Not mended: {repair.options.client.version} does not go on from the record of --until."
+        yield f"Not repaired: Claude Code {repair.options.client.version} would not continue at the record of --until."
     if output_path:
-        yield f"Written to {_output_name(output_path)}, but it is not proven to resume: see above."
+        yield f"Wrote {_output_name(output_path)}, but it is not proven to resume: see above."
     elif not repair.changed:
-        yield "Nothing in it can be mended; the file is left as it is."
+        yield "Nothing can be repaired. The file is unchanged."
     elif options.dry_run:
-        yield "Nothing was written (--dry-run), nor would be: it is not proven to resume."
+        yield "Nothing was written (--dry-run). The result is not proven to resume, so it would not be written."
     else:
-        yield "Nothing was written: the mended file is not proven to resume."
-        yield "-o FILE writes it all the same."
+        yield "Nothing was written: the result is not proven to resume."
+        yield "Use -o FILE to write it anyway."
 
 
 def _undo_repair(file: DiscoveredFile, screen: Screen, options: _RepairCommandOptions) -> None:
@@ -484,16 +485,16 @@ def _undo_repair(file: DiscoveredFile, screen: Screen, options: _RepairCommandOp
     if options.as_json:
         write_json({"path": printable_path(undone.path), "kept": printable_path(undone.repaired)})
         return
-    screen.print_lines([[f"{one_line(undone.path)} is as it was before."], [f"Kept: {one_line(undone.repaired)}"]])
+    screen.print_lines([[f"Restored {one_line(undone.path)}"], [f"The repaired file is {one_line(undone.repaired)}"]])
 
 
 def _split_sessions(file: DiscoveredFile, screen: Screen, options: _RepairCommandOptions) -> None:
-    """Write the sessions of one file into files of their own, each mended."""
+    """Write each session of a file to a separate file, repaired."""
     identity = file_identity(file.path)
     with FileSource(file.path) as source:
         names = list(sessions_in(load(source)))
     if len(names) <= 1:
-        raise NotFound("there is only one session in this file", hint="nothing was written")
+        raise NotFound("the file contains only one session", hint="Nothing was written.")
     results: list[dict[str, Any]] = []
     proven = True
     for name in names:

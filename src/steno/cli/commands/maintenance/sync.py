@@ -1,4 +1,4 @@
-"""`steno sync`: brings the index up to date, once or continuously."""
+"""`steno sync`: updates the index, once or continuously."""
 
 import sys
 from contextlib import suppress
@@ -25,46 +25,43 @@ if TYPE_CHECKING:
     from steno.store.archive.archive import ArchiveReport
 
 
-@click.command("sync", short_help="Bring the index up to date: what search and usage read.")
+@click.command("sync", short_help="Update the index that search and usage read.")
 @add_options(ROOT_OPTIONS)
-@click.option("--watch", is_flag=True, help="Stay, and read whatever is written, as it is written.")
-@click.option("--rebuild", is_flag=True, help="Forget the index first. Files that are gone stay in.")
-@click.option(
-    "--forget-gone", is_flag=True, help="Take out what is gone from the disk, or from folders no longer named."
-)
-@click.option(
-    "--steps", metavar="DIR", help="Keep a folder of steps.jsonl and metadata.json up to date instead of the index."
-)
-@click.option("--listed", is_flag=True, help="With --steps, leave out short sessions, as `ls --listed`.")
-@click.option("--redact/--no-redact", default=True, help="With --steps, mask secrets.  [default: redact]")
+@click.option("--watch", is_flag=True, help="Keep running and index changes")
+@click.option("--rebuild", is_flag=True, help="Rebuild the index; deleted files stay in it")
+@click.option("--forget-gone", is_flag=True, help="Remove deleted files, and files outside of the current roots")
+@click.option("--steps", metavar="DIR", help="Write steps to this directory instead of updating the index")
+@click.option("--listed", is_flag=True, help="With --steps: omit short sessions, as `steno ls --listed`")
+@click.option("--redact/--no-redact", default=True, help="With --steps: mask secrets  [default: redact]")
 @add_options(JSON)
 @add_options(COLOR)
 def command(root: tuple[str, ...], color: ColourMode, *, demo: bool, as_json: bool, **values: Any) -> None:
-    """Bring the index up to date with the sessions.
+    """Update the index that search and usage read.
 
-    `search` and `usage` do this themselves; the first time takes a while (16 seconds for a gigabyte
-    on two idle cores, up to a minute on busy ones), later only what is new is read. Ctrl-C is safe at any time: the next sync goes on
-    where this one stopped. Sessions whose file is deleted stay in the index.
+    Commands that use the index update it themselves. The first run takes a while (16 seconds per
+    gigabyte on two idle cores, up to a minute on busy ones); later runs read only changes. Ctrl-C is
+    safe: the next run continues. Deleted sessions stay in the index.
 
-    Further folders, such as copies from other machines, are named in the config file (`index.roots`).
+    Additional directories, such as copies from other machines, are set in the config file
+    (`index.roots`).
 
-    With --steps DIR, each session is written to DIR/SESSION/steps.jsonl and metadata.json. Only
-    changed sessions are written again, and folders of sessions that are gone are removed; anything
-    else in DIR is left alone.
+    --steps DIR writes each session to DIR/SESSION/steps.jsonl and metadata.json. Only changed
+    sessions are written, directories of deleted sessions are removed, and other files in DIR are
+    kept.
     """
     sync_options = _SyncOptions(**values)
     if sync_options.steps is not None:
         _write_steps(sync_options.steps, sync_options, search_roots(root, demo=demo), Screen(color), as_json=as_json)
         return
     if sync_options.listed or not sync_options.redact:
-        raise click.UsageError("--listed and --no-redact need --steps DIR")
+        raise click.UsageError("--listed and --no-redact require --steps DIR")
     home = locate_index(search_roots(root, demo=demo))
     screen = Screen(color)
     if sync_options.rebuild:
         reset_index(home)
     if sync_options.forget_gone:
         number = take_out_gone(home)
-        print_error(f"{humanize.count(number, 'file')} taken out of the index")
+        print_error(f"removed {humanize.count(number, 'file')} from the index")
     _sync_once(home, screen, as_json=as_json)
     if sync_options.watch:
         _watch_and_sync(home, screen, as_json=as_json)
@@ -82,7 +79,7 @@ class _SyncOptions(msgspec.Struct):
 def _write_steps(
     folder: str, options: _SyncOptions, folders: tuple[str, ...] | None, screen: Screen, *, as_json: bool
 ) -> None:
-    """Bring a folder of steps up to date, and keep it so if that is wanted."""
+    """Update a steps directory, and with --watch keep it up to date."""
     from steno.cli.commands.export import watch_steps, write_steps_once
     from steno.report.export.steps_folder import StepsJob
     from steno.sanitize.secret_masker import Masker
@@ -91,7 +88,7 @@ def _write_steps(
     if options.rebuild or options.forget_gone:
         raise click.UsageError("--steps cannot be combined with --rebuild or --forget-gone")
     if not folder:
-        raise click.UsageError("--steps needs a folder: --steps DIR")
+        raise click.UsageError("--steps needs a directory: --steps DIR")
     masker = Masker() if options.redact else None
     job = StepsJob(folder, resolve_roots(folders), masker, listed=options.listed)
     report = write_steps_once(job, screen, as_json=as_json)
@@ -102,17 +99,17 @@ def _write_steps(
 
 
 def _sync_once(home: IndexLocation, screen: Screen, *, as_json: bool = False, quiet: bool = False) -> None:
-    """Bring an index up to date and say what came of it; if `quiet`, only when there was news."""
+    """Update the index and print a summary; if `quiet`, only if something changed."""
     try:
         with progress_factory("Reading") as plan:
             report = sync(home, start_progress=plan)
     except KeyboardInterrupt:
-        print_error("stopped; what was read is kept, and the next sync goes on from there")
+        print_error("stopped; the next sync continues from here")
         raise
     archive_report = _archive_changes(home)
     unreadable = unreadable_problems(report.problems)
     for problem in report.problems:
-        # A machine without any sessions is fine; a folder that somebody named is not.
+        # Without any sessions the default root is missing, which is fine; configured roots must exist.
         if problem in unreadable or problem.path in home.roots[1:]:
             print_error(f"cannot read {problem.path}: {problem.message.lower()}")
     if quiet and not (as_json or report.read or report.gone):
@@ -128,7 +125,7 @@ def _sync_once(home: IndexLocation, screen: Screen, *, as_json: bool = False, qu
 
 
 def _read_retention(home: IndexLocation) -> "Retention":
-    """Look at what the client's cleanup is about to take, with what the index knows."""
+    """Return what Claude Code's cleanup is about to delete, according to the index."""
     from steno.index.database import open_for_reading
     from steno.report.retention import Retention, retention_from_index
 
@@ -145,11 +142,11 @@ def _warn_of_cleanup(retention: "Retention") -> None:
     from steno.report.retention import retention_warning
 
     if warning := retention_warning(retention, environment.now()):
-        print_error(warning, "`steno archive` keeps them for good; `steno doctor` says which")
+        print_error(warning, "Run `steno archive` to keep them, or `steno doctor` to list them.")
 
 
 def _archive_changes(home: IndexLocation) -> "ArchiveReport | None":
-    """Keep what is new for good as well, if that is wanted."""
+    """Archive new sessions if the config enables it."""
     if not read_config().archive_on:
         return None
     from steno.store.archive.archive import archive_all
@@ -163,10 +160,10 @@ def _watch_and_sync(home: IndexLocation, screen: Screen, *, as_json: bool) -> No
     from steno.store.watch.watcher import FileWatcher
 
     if screen.is_terminal and not as_json:
-        screen.print_lines([[("Watching. Ctrl-C ends it.", "dim")]])
+        screen.print_lines([[("Watching. Press Ctrl-C to stop.", "dim")]])
     with suppress(KeyboardInterrupt), FileWatcher(home.roots) as watch:
         for _ in watch:
-            # Whatever changed, a sync finds it; it opens nothing else.
+            # A sync finds the changed files itself and opens only those.
             _sync_once(home, screen, as_json=as_json, quiet=True)
             sys.stdout.flush()
 
@@ -174,12 +171,13 @@ def _watch_and_sync(home: IndexLocation, screen: Screen, *, as_json: bool) -> No
 def _sync_summary_line(report: SyncReport, archive_report: "ArchiveReport | None") -> StyledLine:
     files = humanize.count(report.files, "file")
     if not report.read and not report.gone:
-        line: StyledLine = [f"{files}, nothing new"]
+        line: StyledLine = [f"No changes in {files}"]
     else:
         size = humanize.size(report.size)
-        line = [f"{files}, {report.read:,} with news: {size} in {report.seconds:.1f} s"]
+        indexed = f"Indexed {humanize.count(report.read, 'changed file')} of {report.files:,}"
+        line = [f"{indexed}: {size} in {report.seconds:.1f} s"]
     if report.gone:
-        line.append((f", {report.gone:,} gone (still in the index)", "yellow"))
+        line.append((f", {report.gone:,} deleted (still in the index)", "yellow"))
     if archive_report is not None and archive_report.added:
         line.append((f", {humanize.size(archive_report.added)} archived", "dim"))
     return line
