@@ -191,7 +191,7 @@ def test_what_cannot_be_is_said_in_one_line(two: Searched, query: str, said: str
 def test_a_filter_that_fits_nothing_says_which(two: Searched) -> None:
     assert two.found("tool:Nothing x").scope.empty_reason.startswith("no tool fits 'Nothing'; there are ")
     assert two.found("project:nowhere x").scope.empty_reason == "no project fits 'nowhere'"
-    assert two.found("session:nobody x").scope.empty_reason == "no session goes by 'nobody'"
+    assert two.found("session:nobody x").scope.empty_reason == "no session matches 'nobody'"
     assert two.found("file:none.py x").scope.empty_reason == "no tool was used on a file 'none.py'"
 
 
