@@ -265,7 +265,7 @@ def test_a_catalogue_is_written_as_it_is_read() -> None:
     assert dumped.startswith(b"{\n  ")
     assert dumped.endswith(b"}\n")
     for bad in (b"", b"{}", b"[]", b'{"records":5}'):
-        with pytest.raises(BadRequest, match="no catalogue"):
+        with pytest.raises(BadRequest, match="not a catalogue"):
             load_catalogue(bad)
 
 

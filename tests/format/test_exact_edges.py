@@ -82,7 +82,7 @@ def test_a_record_is_found_right_behind_the_bytes_that_are_none(before: int) -> 
     assert (record.offset, record.line, record.ending) == (before, GOOD, b"\n")
     (note,) = record.notes
     assert (note.id, note.span.offset, note.span.length) == ("line.spliced", before, 0)
-    assert note.message == "behind a cut record"
+    assert note.message == "after an incomplete record"
 
 
 def test_only_a_line_from_brace_to_brace_is_sound() -> None:

@@ -150,7 +150,7 @@ def test_a_field_is_known_from_its_first_version_to_its_last() -> None:
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_line_behind_zeros_is_no_line_of_its_own(*, ended: bool) -> None:
     line = b'{"type":"user","uuid":"a","sessionId":"s"}'
-    for zeros, notes in ((False, []), (True, [("line.nul-run", 7, 0, "zero bytes stand before it")])):
+    for zeros, notes in ((False, []), (True, [("line.nul-run", 7, 0, "preceded by zero bytes")])):
         (record,) = read_line(LineBatch(line, 7, ended=ended, after_zeros=zeros))
         assert isinstance(record, Record)
         assert (record.offset, record.raw) == (7, line + b"\n" * ended)

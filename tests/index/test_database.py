@@ -85,13 +85,13 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(Unwritable) as refused:
         open_for_writing(str(tmp_path))
-    assert str(refused.value) == f"{tmp_path / DATABASE_NAME} was made by a newer steno"
-    assert refused.value.hint == "update steno"
+    assert str(refused.value) == f"{tmp_path / DATABASE_NAME} was written by a newer version of steno"
+    assert refused.value.hint == "Update steno."
     assert open_for_reading(str(tmp_path)) is None
 
 
 def test_a_folder_or_garbage_in_place_of_the_database_is_damage(tmp_path: Path) -> None:
-    cure = "`steno sync --rebuild` makes it anew"
+    cure = "Run `steno sync --rebuild` to rebuild it."
     path = tmp_path / DATABASE_NAME
     path.mkdir()
     for act, said in ((open_for_writing, f"{path} is a directory"), (open_for_reading, f"{path} is not a file")):
@@ -202,8 +202,8 @@ def test_without_a_folder_it_is_the_clients_and_those_of_the_config_file(tmp_pat
 def test_an_index_that_is_not_there_is_not_made_unasked(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as missing:
         open_index(str(tmp_path / "c"), sync_first=False)
-    assert str(missing.value) == "there is no index yet"
-    assert missing.value.hint == "`steno sync` makes it"
+    assert str(missing.value) == "the index does not exist yet"
+    assert missing.value.hint == "Run `steno sync` to create it."
     write(tmp_path / "c", prompts("alpha"))
     sizes: list[int] = []
     with open_index(str(tmp_path / "c"), start_progress=lambda size: sizes.append(size) or sizes.append) as made:

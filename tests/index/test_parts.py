@@ -40,12 +40,12 @@ def test_words_are_cut_made_small_and_dropped_when_endless(tmp_path: Path) -> No
 
 
 def test_what_stands_in_place_of_the_words_is_damage(tmp_path: Path) -> None:
-    hint = "`steno sync --rebuild` makes them anew"
+    hint = "Run `steno sync --rebuild` to rebuild it."
     path = tmp_path / "words"
     path.write_text("x")
     with pytest.raises(TextIndexDamaged) as refused:
         open_text_index(str(tmp_path))
-    assert (str(refused.value), refused.value.hint) == (f"{path} is not a folder", hint)
+    assert (str(refused.value), refused.value.hint) == (f"{path} is not a directory", hint)
     path.unlink()
     path.symlink_to(tmp_path / "nowhere")
     with pytest.raises(TextIndexDamaged):
@@ -55,7 +55,7 @@ def test_what_stands_in_place_of_the_words_is_damage(tmp_path: Path) -> None:
     (path / "meta.json").write_text("{")
     with pytest.raises(TextIndexDamaged) as refused:
         open_text_index(str(tmp_path))
-    assert str(refused.value) == f"the words of the index in {path} are damaged"
+    assert str(refused.value) == f"the full-text index in {path} is damaged"
     assert refused.value.hint == hint
     (tmp_path / "file").write_text("")
     with pytest.raises(Unwritable):
@@ -65,7 +65,7 @@ def test_what_stands_in_place_of_the_words_is_damage(tmp_path: Path) -> None:
 def test_nothing_is_written_before_the_beginning_or_after_the_end(tmp_path: Path) -> None:
     texts = open_text_index(str(tmp_path))
     for act in (texts.commit, lambda: texts.remove_file(1), lambda: texts.add_document(1, 1, 1, 0, (), "x")):
-        with pytest.raises(RuntimeError, match="begin has to come first"):
+        with pytest.raises(RuntimeError, match="start_writing"):
             act()
     texts.start_writing(is_large=False)
     texts.start_writing(is_large=True)
@@ -98,8 +98,8 @@ def test_words_that_are_gone_are_missed(tmp_path: Path) -> None:
     made.index.__dict__.pop("texts")
     with pytest.raises(TextIndexDamaged) as refused:
         open_finder(made.index, lambda _: (0, 0))
-    assert str(refused.value) == f"the words of the index are not in {words} any more"
-    assert refused.value.hint == f"remove {words}, then `steno sync --rebuild`"
+    assert str(refused.value) == f"the full-text index in {words} is missing"
+    assert refused.value.hint == f"Remove {words}, then run `steno sync --rebuild`."
 
 
 def test_why_a_word_is_ignored_is_said() -> None:

@@ -62,7 +62,7 @@ def test_or_between_the_same_filter_says_what_is_so_anyway() -> None:
 
 @pytest.mark.parametrize("query", ["tool:Bash OR x", "x OR -y", "a OR in:prompt"])
 def test_or_joins_only_words_that_are_wanted(query: str) -> None:
-    with pytest.raises(BadRequest, match="OR stands between"):
+    with pytest.raises(BadRequest, match="OR can only combine"):
         parse_query(query)
 
 

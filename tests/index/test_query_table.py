@@ -66,7 +66,7 @@ def test_a_query_may_have_so_many_letters_and_no_more() -> None:
     assert parse_query("x" * MAX_QUERY_LENGTH).required == ((Word("x" * 4_000),),)
     with pytest.raises(BadRequest) as refused:
         parse_query("x" * (MAX_QUERY_LENGTH + 1))
-    assert str(refused.value) == "the query is too long: 4,001 letters of at most 4,000"
+    assert str(refused.value) == "the query is too long: 4,001 characters of at most 4,000"
 
 
 # The first and the last letter of each script that is written without spaces, and their neighbours.

@@ -187,6 +187,6 @@ def test_a_statement_that_fails_is_said_with_what_to_do(home: IndexLocation, mon
         with pytest.raises(Unwritable) as refused:
             sync(home)
     assert str(refused.value) == (f"cannot write the index in {home.folder}: no such column: absent")
-    assert refused.value.hint == "`steno sync --rebuild` reads everything again"
+    assert refused.value.hint == "Run `steno sync --rebuild` to read all files again."
     assert dump(home) == before
     assert _names(home) == ["index.sqlite", "sync.lock", "words"]

@@ -168,14 +168,14 @@ def test_here_is_the_folder_one_is_in(two: Searched, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("in:nonsense x", "in: knows no 'nonsense'"),
-        ("role:boss x", "role: knows no 'boss'"),
-        ("has:luck x", "has: knows no 'luck'"),
+        ("in:nonsense x", "in: unknown value 'nonsense'"),
+        ("role:boss x", "role: unknown value 'boss'"),
+        ("has:luck x", "has: unknown value 'luck'"),
         ("since:never x", "not a time: 'never'"),
-        ("-since:7d x", "-since: makes no sense"),
-        ('tool:"" x', "tool: says nothing"),
-        ("", "nothing to look for"),
-        ("-x", "only words to leave out"),
+        ("-since:7d x", "-since: is not supported"),
+        ('tool:"" x', "tool: needs a value"),
+        ("", "empty query"),
+        ("-x", "only excluded words"),
         ("->", "no letter or digit in '->'"),
         ("y" * 600, f"'{'y' * 20}'… is longer than any word in the index"),
         (" ".join(f"w{n}" for n in range(65)), "more than 64 words"),
@@ -189,10 +189,10 @@ def test_what_cannot_be_is_said_in_one_line(two: Searched, query: str, said: str
 
 
 def test_a_filter_that_fits_nothing_says_which(two: Searched) -> None:
-    assert two.found("tool:Nothing x").scope.empty_reason.startswith("no tool fits 'Nothing'; there are ")
-    assert two.found("project:nowhere x").scope.empty_reason == "no project fits 'nowhere'"
-    assert two.found("session:nobody x").scope.empty_reason == "no session goes by 'nobody'"
-    assert two.found("file:none.py x").scope.empty_reason == "no tool was used on a file 'none.py'"
+    assert two.found("tool:Nothing x").scope.empty_reason.startswith("no tool matches 'Nothing'; known: ")
+    assert two.found("project:nowhere x").scope.empty_reason == "no project matches 'nowhere'"
+    assert two.found("session:nobody x").scope.empty_reason == "no session matches 'nobody'"
+    assert two.found("file:none.py x").scope.empty_reason == "no tool call refers to a file matching 'none.py'"
 
 
 def test_a_list_that_was_cut_says_how_much_is_missing(tmp_path: Path) -> None:

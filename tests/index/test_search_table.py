@@ -266,7 +266,7 @@ def test_every_filter_is_explained(four: Searched) -> None:
     for name in FILTERS:
         with pytest.raises(BadRequest) as refused:
             four.found(f'{name}:" " x')
-        assert str(refused.value) == f"{name}: says nothing"
+        assert str(refused.value) == f"{name}: needs a value"
         assert refused.value.hint == FILTERS[name]
 
 
@@ -315,12 +315,12 @@ def test_names_that_fit_nothing_are_listed_as_far_as_there_is_room(tmp_path: Pat
         made.assistant(tool(f"Tool{number}")).result("ok")
     found = Searched(tmp_path, [made.done()])
     listed = "Tool0, Tool1, Tool2, Tool3, Tool4, Tool5, Tool6, Tool7 … and 1 more"
-    assert found.found("tool:zz").scope.empty_reason == f"no tool fits 'zz'; there are {listed}"
+    assert found.found("tool:zz").scope.empty_reason == f"no tool matches 'zz'; known: {listed}"
     long = "z" * 61
     assert found.found(f"tool:{long} tool:y").scope.empty_reason == (
-        f"no tool fits 'y' or 'y'; there are {listed}".replace("'y' or", f"'{'z' * 60}' or")
+        f"no tool matches 'y' or 'y'; known: {listed}".replace("'y' or", f"'{'z' * 60}' or")
     )
-    assert found.found("branch:zz").scope.empty_reason == "no branch fits 'zz'"
+    assert found.found("branch:zz").scope.empty_reason == "no branch matches 'zz'"
 
 
 def test_words_of_an_unfinished_batch_are_left_out_of_counts_and_hits(tmp_path: Path) -> None:

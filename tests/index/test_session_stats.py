@@ -26,7 +26,7 @@ def counted(source: Source, state: ExtractionState | None = None, start: int = 0
 
 
 def figures(state: ExtractionState) -> SessionCounts:
-    return msgspec.structs.replace(state.course.current_figures(), model=state.model)
+    return msgspec.structs.replace(state.stats.current_figures(), model=state.model)
 
 
 def story(data: bytes) -> SessionCounts:
@@ -74,7 +74,7 @@ def test_a_plain_session_need_not_be_told(monkeypatch: pytest.MonkeyPatch) -> No
     untold(monkeypatch)
     data = plain().bytes()
     state = counted(BytesSource(data))
-    assert not state.course.loose
+    assert not state.stats.needs_full_count
     assert figures(state) == story(data)
     assert (figures(state).turns, figures(state).steps) == (2, 2)
 
@@ -97,7 +97,7 @@ def test_a_session_that_was_rewound_is_plain_again_when_it_goes_on(monkeypatch: 
     untold(monkeypatch)
     data = made.turn("And on", tool("Bash", command="ls")).result("a").assistant("So.").bytes()
     state = counted(BytesSource(data), state, len(before))
-    assert not state.course.loose
+    assert not state.stats.needs_full_count
     assert figures(state) == story(data)
     assert (figures(state).turns, figures(state).branches) == (4, 1)
 
@@ -129,7 +129,7 @@ def test_real_sessions_are_counted_as_they_are_told(shared: Path, monkeypatch: p
             if source.size > 1 << 19:
                 continue
             state = counted(source)
-            if not state.main or state.course.loose:
+            if not state.main or state.stats.needs_full_count:
                 continue
             plain += 1
             if figures(state) != count_session(told.Session(load(source))):

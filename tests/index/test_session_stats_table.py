@@ -1,4 +1,4 @@
-"""Whatever comes behind whatever, the course of a conversation is counted exactly as recorded."""
+"""Whatever comes behind whatever, a conversation is counted exactly as recorded."""
 
 from collections.abc import Callable
 from itertools import product
@@ -28,49 +28,49 @@ _ERROR: Final = IndexedLine(type="assistant", is_api_error_message=True, message
 _CLIENT: Final = IndexedLine(type="assistant", message=_body(LineBlock("text", text="x"), model="<synthetic>"))
 
 _EVENTS: Final[dict[str, Callable[[SessionStats, int], None]]] = {
-    "human": lambda course, time: course.add_prompt("human", time),
-    "command": lambda course, time: course.add_prompt("command", time),
-    "summary": lambda course, time: course.add_prompt("summary", time),
-    "interrupt": lambda course, time: course.add_prompt("interrupt", time),
-    "hook": lambda course, time: course.add_prompt("hook", time),
-    "seam": lambda course, _: course.add_compaction(),
-    "answer": lambda course, time: course.add_response_line(_SAYS, time),
-    "call": lambda course, time: course.add_response_line(_CALLS, time),
-    "blank": lambda course, time: course.add_response_line(_BLANK, time),
-    "mute": lambda course, time: course.add_response_line(_MUTE, time),
-    "error": lambda course, time: course.add_response_line(_ERROR, time),
-    "client": lambda course, time: course.add_response_line(_CLIENT, time),
-    "result": lambda course, time: course.add_results(time, all_expected=True, failed=0),
-    "failure": lambda course, time: course.add_results(time, all_expected=True, failed=2),
-    "stray": lambda course, time: course.add_results(time, all_expected=False, failed=0),
-    "retry": lambda course, time: course.add_api_error(time, retried=True),
-    "measured": lambda course, _: course.set_duration(12.6),
-    "note": lambda course, _: course.add_note(),
+    "human": lambda stats, time: stats.add_prompt("human", time),
+    "command": lambda stats, time: stats.add_prompt("command", time),
+    "summary": lambda stats, time: stats.add_prompt("summary", time),
+    "interrupt": lambda stats, time: stats.add_prompt("interrupt", time),
+    "hook": lambda stats, time: stats.add_prompt("hook", time),
+    "seam": lambda stats, _: stats.add_compaction(),
+    "answer": lambda stats, time: stats.add_response_line(_SAYS, time),
+    "call": lambda stats, time: stats.add_response_line(_CALLS, time),
+    "blank": lambda stats, time: stats.add_response_line(_BLANK, time),
+    "mute": lambda stats, time: stats.add_response_line(_MUTE, time),
+    "error": lambda stats, time: stats.add_response_line(_ERROR, time),
+    "client": lambda stats, time: stats.add_response_line(_CLIENT, time),
+    "result": lambda stats, time: stats.add_results(time, all_expected=True, failed=0),
+    "failure": lambda stats, time: stats.add_results(time, all_expected=True, failed=2),
+    "stray": lambda stats, time: stats.add_results(time, all_expected=False, failed=0),
+    "retry": lambda stats, time: stats.add_api_error(time, retried=True),
+    "measured": lambda stats, _: stats.set_duration(12.6),
+    "note": lambda stats, _: stats.add_note(),
 }
 
 
-def _short(course: SessionStats) -> str:
-    """Return what is not as in a new course, in one line."""
+def _short(stats: SessionStats) -> str:
+    """Return what differs from new statistics, in one line."""
     words = [
-        f"{name}={getattr(course, name)}"
+        f"{name}={getattr(stats, name)}"
         for name in ("turns", "worked", "steps", "failed", "compactions")
-        if getattr(course, name)
+        if getattr(stats, name)
     ]
-    words += ["loose"] * course.loose
+    words += ["needs_full_count"] * stats.needs_full_count
     new = TurnStats()
     for name in new.__struct_fields__:
-        value: Any = getattr(course.scene, name)
+        value: Any = getattr(stats.turn, name)
         if value != getattr(new, name):
             words.append(name if value is True else f"{name}={value}")
-    figures = course.current_figures()
+    figures = stats.current_figures()
     return f"{' '.join(words)} | {figures.turns} turns, {figures.worked} ms"
 
 
 def _after(*events: str) -> str:
-    course = SessionStats()
+    stats = SessionStats()
     for number, event in enumerate(events, 1):
-        _EVENTS[event](course, 1000 * number)
-    return _short(course)
+        _EVENTS[event](stats, 1000 * number)
+    return _short(stats)
 
 
 def test_every_two_events_are_counted_as_recorded() -> None:
@@ -117,16 +117,16 @@ def test_every_event_within_a_turn_is_counted_as_recorded() -> None:
 def test_a_response_that_says_something_lasts_until_then(
     blocks: list[LineBlock] | str | None, steps: int, *, speaks: bool, loose: bool
 ) -> None:
-    course = SessionStats()
-    course.scene.erring = speaks
-    course.add_response_line(IndexedLine(type="assistant", message=LineMessage(content=blocks)), 7)
-    assert (course.steps, course.scene.ended, course.loose) == (steps, 7 if speaks else None, loose)
-    assert (course.scene.answered, course.scene.erring) == (True, False)
+    stats = SessionStats()
+    stats.turn.ends_with_error = speaks
+    stats.add_response_line(IndexedLine(type="assistant", message=LineMessage(content=blocks)), 7)
+    assert (stats.steps, stats.turn.ended, stats.needs_full_count) == (steps, 7 if speaks else None, loose)
+    assert (stats.turn.answered, stats.turn.ends_with_error) == (True, False)
     if not speaks:
         # Of an error before it nobody knows whether it is the last thing.
-        course.scene.erring = True
-        course.add_response_line(IndexedLine(type="assistant", message=LineMessage(content=blocks)), 7)
-        assert (course.loose, course.scene.erring) == (True, True)
+        stats.turn.ends_with_error = True
+        stats.add_response_line(IndexedLine(type="assistant", message=LineMessage(content=blocks)), 7)
+        assert (stats.needs_full_count, stats.turn.ends_with_error) == (True, True)
 
 
 # Where records hang
@@ -199,41 +199,41 @@ _CHAINS: Final[dict[str, tuple[IndexedLine, ...]]] = {
 def test_every_chain_of_records_hangs_as_recorded() -> None:
     answers: dict[str, object] = {}
     for name, lines in _CHAINS.items():
-        course = SessionStats()
-        told = [course.follow_record(line, irregular=False) for line in lines]
-        answers[name] = [told, course.loose, course.near, course.uses, course.response]
+        stats = SessionStats()
+        told = [stats.follow_record(line, irregular=False) for line in lines]
+        answers[name] = [told, stats.needs_full_count, stats.parents, stats.uses, stats.response]
     assert_recorded(ANSWERS / "course_chains.json", answers)
     odd = SessionStats()
     assert odd.follow_record(_line("a", None), irregular=True)
-    assert odd.loose
+    assert odd.needs_full_count
 
 
 @pytest.mark.parametrize(("number", "loose"), [(255, False), (256, False), (257, True)])
 def test_at_most_256_records_may_stand_between_two_messages(number: int, *, loose: bool) -> None:
-    course = SessionStats()
+    stats = SessionStats()
     for at in range(number):
-        course.follow_record(_line(f"u{at}", f"u{at - 1}", "attachment"), irregular=False)
-    assert course.loose is loose
-    assert course.near == [f"u{at}" for at in range(number)][-256:]
+        stats.follow_record(_line(f"u{at}", f"u{at - 1}", "attachment"), irregular=False)
+    assert stats.needs_full_count is loose
+    assert stats.parents == [f"u{at}" for at in range(number)][-256:]
 
 
 def test_what_was_told_is_counted_on_from_there() -> None:
-    course = SessionStats()
+    stats = SessionStats()
     for event in ("human", "call", "failure", "seam"):
-        _EVENTS[event](course, 1000)
-    course.near = ["a", "b"]
+        _EVENTS[event](stats, 1000)
+    stats.parents = ["a", "b"]
     told = SessionCounts(turns=50, steps=60, failed=70, worked=80, compactions=90, agents=5, branches=6, model="m")
-    course.loose = True
-    course.set_full_figures(told, "b")
-    assert not course.loose
-    assert course.current_figures() == msgspec.structs.replace(told, model="")
-    course.add_prompt("human", 5000)
-    course.add_response_line(_CALLS, 5007)
-    course.add_results(5010, all_expected=True, failed=1)
-    course.add_compaction()
-    course.add_prompt("human", 6000)
-    now = course.current_figures()
+    stats.needs_full_count = True
+    stats.set_full_figures(told, "b")
+    assert not stats.needs_full_count
+    assert stats.current_figures() == msgspec.structs.replace(told, model="")
+    stats.add_prompt("human", 5000)
+    stats.add_response_line(_CALLS, 5007)
+    stats.add_results(5010, all_expected=True, failed=1)
+    stats.add_compaction()
+    stats.add_prompt("human", 6000)
+    now = stats.current_figures()
     assert (now.turns, now.steps, now.failed) == (52, 61, 71)
     assert (now.worked, now.compactions, now.agents, now.branches) == (90, 91, 5, 6)
-    course.set_full_figures(told, "x")
-    assert course.loose
+    stats.set_full_figures(told, "x")
+    assert stats.needs_full_count

@@ -229,7 +229,7 @@ def test_a_full_disk_is_said_as_such(root: Path, monkeypatch: pytest.MonkeyPatch
         patch.setattr(text_index.TextIndex, "start_writing", begin)
         with pytest.raises(Unwritable, match="No space left") as caught:
             sync(home(root))
-    assert caught.value.hint == "make room and try again"
+    assert caught.value.hint == "Free disk space and run the command again."
     sync(home(root))
     assert dump(home(root)) == as_if_at_once(root)
 

@@ -224,7 +224,7 @@ def test_without_a_home_a_tilde_stands_for_nothing(here: Judging, monkeypatch: p
 
 
 def _homeless() -> str:
-    raise BadRequest("there is no home folder")
+    raise BadRequest("home directory not set")
 
 
 def test_modes_and_folders_that_make_no_sense_are_refused(here: Judging) -> None:

@@ -78,7 +78,7 @@ def test_a_copy_shorter_than_its_lines_is_told_and_kept_anew(tmp_path: Path) -> 
     two.put(two.after[0], two.after[1][:-1])
     (failure,) = Archive().verify()
     assert failure.path == str(two.path)
-    assert "cut short" in failure.message
+    assert "truncated" in failure.message
     kept = kept_at(two.path)
     assert (kept.healed, kept.rewritten) == (1, 0)
     check_mended(two)
@@ -288,7 +288,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
         each.unlink()
     two.journal.parent.rmdir()
     (failure,) = Archive().verify()
-    assert "gone" in failure.message
+    assert "missing" in failure.message
     archive_all((str(tmp_path),))
     assert list(Archive().verify()) == []
 

@@ -191,7 +191,7 @@ def test_what_is_put_back_where_it_cannot_be_is_said(session: Path, tmp_path: Pa
     sessions = _home() / "sessions"
     sessions.rename(_home() / "aside")
     (failure,) = Archive().verify()
-    assert failure.message == "its folder is gone from the archive"
-    assert failure.hint == "`steno archive` keeps it again"
+    assert failure.message == "the archive directory of the session is missing"
+    assert failure.hint == "Run `steno archive` to archive it again."
     sessions.write_text("")
     _refused(lambda: list(Archive().verify()), Unreadable, f"cannot read {sessions}: not a directory")

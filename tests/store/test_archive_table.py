@@ -118,7 +118,7 @@ class Steps:
             text = value.replace(str(self.top), "").replace(steno_home(), "HOME")
             # How small a frame is, and what the library says of a damaged one, is not ours.
             text = re.sub(r"(byte) [1-9][0-9,]*", r"\1 N", text)
-            text = re.sub(r"(damaged at byte \w+): (?!it was|its size).*", r"\1: …", text)
+            text = re.sub(r"(damaged at byte \w+): (?!truncated|wrong size).*", r"\1: …", text)
             return _HEX.sub("#", re.sub(r"-[0-9a-f]{12}\b", "-#", text))
         return value
 
@@ -167,7 +167,7 @@ def test_a_session_that_grows_is_rewritten_and_goes(steps: Steps, monkeypatch: p
     assert (steps.top / "to1/projects/-p" / path.name).read_bytes() == data
     with pytest.raises(NotFound) as missing:
         archive.restore(entry, None, 9)
-    assert (str(missing.value), missing.value.hint) == ("there is no generation 9", "there are 4")
+    assert (str(missing.value), missing.value.hint) == ("generation 9 does not exist", "The file has 4 generations.")
     assert list(archive.verify()) == []
     archive.forget(entry)
     steps.note("forgotten", steps.held())
@@ -320,7 +320,7 @@ def test_spans_of_a_kept_file_are_those_of_the_file(steps: Steps, monkeypatch: p
             assert b"".join(source.chunks(offset)) == expected
     source.close()
     assert source.read(5, 5) == data[5:10]
-    with pytest.raises(StenoError, match="holds no file 99"):
+    with pytest.raises(StenoError, match="does not contain file 99"):
         ArchiveSource(Archive().folder_of(entry), 99)
 
 

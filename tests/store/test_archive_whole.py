@@ -16,8 +16,8 @@ from steno.store.archive.journal import JOURNAL_FILE, FrameLine, Journal, chain_
 
 FIRST: Final = b"".join(b"line %d\n" % number for number in range(300))
 LOST: Final = (
-    "it is nowhere else: put the archive's folder back from a backup, or give the session up with "
-    "`steno archive --forget`"
+    "The data exists nowhere else: restore the archive directory from a backup, or run `steno archive --forget` to "
+    "remove the session."
 )
 
 
@@ -68,7 +68,7 @@ def test_a_file_that_damaged_lines_leave_a_part_of_is_not_written(
     kept: Kept, numbers: tuple[int, ...], said: str
 ) -> None:
     kept.without(*numbers)
-    reason = f"{said.format(name=NAME)}; {LOST}"
+    reason = f"{said.format(name=NAME)}. {LOST}"
     assert kept.restored() == [RestoreResult(str(kept.path), "damaged", 0, reason)]
     assert list(kept.path.parent.iterdir()) == []
 
@@ -82,13 +82,13 @@ def test_a_file_whose_frames_are_all_named_is_written_whole(kept: Kept, numbers:
 
 def test_files_that_are_not_named_are_told_by_the_journal(kept: Kept) -> None:
     kept.without(2)
-    reason = "line 2 of index.jsonl is damaged; index.jsonl speaks of file 1, which is not named"
-    assert kept.restored() == [RestoreResult(str(kept.journal), "damaged", 0, f"{reason}; {LOST}")]
+    reason = "line 2 of index.jsonl is damaged; index.jsonl refers to file 1, which it does not describe"
+    assert kept.restored() == [RestoreResult(str(kept.journal), "damaged", 0, f"{reason}. {LOST}")]
 
 
 def test_lines_that_are_gone_without_a_trace_are_noticed(kept: Kept) -> None:
     kept.journal.write_bytes(b"".join(kept.lines[:4] + kept.lines[5:]))
-    reason = f"a part of it is missing; {LOST}"
+    reason = f"part of the data is missing. {LOST}"
     assert kept.restored() == [RestoreResult(str(kept.path), "damaged", 0, reason)]
 
 
@@ -102,7 +102,7 @@ def test_bytes_that_are_not_what_the_journal_says_are_not_written(kept: Kept) ->
     assert kept.restored()[0].state == "damaged"
     assert list(kept.path.parent.iterdir()) == []
     (failure,) = Archive().verify()
-    assert failure.message == "the bytes from 0 on are not what was kept"
+    assert failure.message == "checksum mismatch from byte 0 on"
 
 
 def test_an_empty_file_is_put_back_and_its_lost_copy_is_told(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_empty_file_is_put_back_and_its_lost_copy_is_told(tmp_path: Path) -> 
     index: Journal = Archive().journal(entry)
     assert list(Archive().verify()) == []
     Path(index.copy_path(index.files[1])).unlink()
-    assert [failure.message for failure in Archive().verify()] == ["the copy is gone"]
+    assert [failure.message for failure in Archive().verify()] == ["the copy is missing"]
     assert Archive().restore(entry) == [RestoreResult(str(path), "written", 0)]
     assert path.read_bytes() == b""
 

@@ -388,7 +388,7 @@ def test_a_file_that_appears_or_changes_meanwhile_is_not_written_over(
         return real(self, name, flags, mode)
 
     monkeypatch.setattr(Directory, "open", appears)
-    for force, said in ((False, "came into being meanwhile"), (True, "was exchanged meanwhile")):
+    for force, said in ((False, "was created by another process"), (True, "was replaced by another process")):
         with pytest.raises(Unwritable) as refused:
             write_output_file(str(path), b"mine", force=force)
         assert str(refused.value) == f"{path} {said}"
@@ -403,7 +403,7 @@ def test_an_exchange_that_fails_is_told_and_leaves_the_file(tmp_path: Path, monk
 
     for name, said, left in (
         ("replace", f"cannot write {path}: no space left on device", b"old"),
-        ("fsync", f"{path} was exchanged, but may not be on the disk yet: no space left on device", b"new"),
+        ("fsync", f"{path} was replaced but may not be on disk yet: no space left on device", b"new"),
     ):  # fmt: skip
         with TempFile(str(path)) as scratch, monkeypatch.context() as patch:
             scratch.write([b"new"])

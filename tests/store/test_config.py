@@ -49,7 +49,7 @@ def test_rules_can_be_silent_or_weigh_something_else() -> None:
         (b"[check]\n# \xff\n", 2, "UTF-8"),
         ('[console]\ntheme = "pink"\n', 2, "colour, plain, reader"),
         ("[console]\nkeys = 3\n", 2, "emacs, vi"),
-        ("[console]\nmodel = []\n", 2, "name of a model"),
+        ("[console]\nmodel = []\n", 2, "model name"),
         ('[console]\nfont = "x"\n', 2, "console.font"),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_none() -> None:
 def test_a_file_without_end_is_refused() -> None:
     path = write("# x\n")
     os.truncate(path, 2 << 20)
-    with pytest.raises(BadRequest, match="too big"):
+    with pytest.raises(BadRequest, match="larger than"):
         read_config()
 
 

@@ -116,7 +116,7 @@ def test_a_config_file_is_read_from_its_place(tmp_path: Path) -> None:
     path.write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(BadRequest) as refused:
         read_config()
-    assert str(refused.value) == f"{path} is too big for a config file"
+    assert str(refused.value) == f"{path} is larger than 1 MB"
     path.unlink()
     path.mkdir()
     with pytest.raises(Unreadable) as unreadable:
@@ -188,7 +188,7 @@ def test_what_is_set_already_is_not_written_again(monkeypatch: pytest.MonkeyPatc
         return bool(name and data) and False
 
     monkeypatch.setattr("steno.store.config.write_private", refuse)
-    with pytest.raises(Unwritable, match="cannot be written"):
+    with pytest.raises(Unwritable, match="cannot write"):
         set_config("console", "model", "other")
 
 

@@ -88,7 +88,7 @@ def test_of_many_sessions_that_fit_six_are_listed(tmp_path: Path, number: int) -
         find("aaaa", str(tmp_path))
     assert refused.value.candidates == tuple(ids)
     more = f" and {number - 6} more" if number > 6 else ""
-    assert refused.value.hint == f"one of: {', '.join(ids[:6])}{more}"
+    assert refused.value.hint == f"Use one of: {', '.join(ids[:6])}{more}"
 
 
 def test_only_sub_agents_that_were_asked_something_are_counted(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_folder_a_pipe_and_nothing_are_refused(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     for path, words in (
-        (tmp_path, "is a folder"),
+        (tmp_path, "is a directory"),
         (pipe, "is a pipe"),
         (Path("/dev/null"), "is a device"),
         (tmp_path / "none.jsonl", "no such file"),

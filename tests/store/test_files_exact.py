@@ -63,12 +63,12 @@ def _names(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("code", "hint"),
     [
-        (errno.ENOSPC, "nothing was changed; make room and try again"),
-        (errno.EFBIG, "nothing was changed; make room and try again"),
-        (errno.EDQUOT, "nothing was changed; make room and try again"),
-        (errno.EACCES, "nothing was changed; check who may write into the folder"),
-        (errno.EPERM, "nothing was changed; check who may write into the folder"),
-        (errno.EROFS, "nothing was changed; check who may write into the folder"),
+        (errno.ENOSPC, "Nothing was changed. Free disk space and run the command again."),
+        (errno.EFBIG, "Nothing was changed. Free disk space and run the command again."),
+        (errno.EDQUOT, "Nothing was changed. Free disk space and run the command again."),
+        (errno.EACCES, "Nothing was changed. Check the permissions of the directory."),
+        (errno.EPERM, "Nothing was changed. Check the permissions of the directory."),
+        (errno.EROFS, "Nothing was changed. Check the permissions of the directory."),
         (errno.EIO, ""),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_change_by_another_program_stops_the_appending(tmp_path: Path, how: st
         with pytest.raises(Busy) as refused:
             file.append(b"two\n")
     assert str(refused.value) == f"another program changed {path}: {said}"
-    assert refused.value.hint.startswith("nothing was overwritten; resume the session again")
+    assert refused.value.hint.startswith("Nothing was overwritten. Resume the session again")
     assert (path.read_bytes() if path.exists() else b"") == after
 
 
@@ -254,7 +254,7 @@ def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
         made.append(move_aside(str(path), "the state"))
         # The newest is never one of those that are removed.
         assert Path(made[-1]).read_text() == str(number)
-    assert told[-5:] == [f"the state was damaged and is rebuilt; the old one is {each}" for each in made]
+    assert told[-5:] == [f"the state was damaged and is rebuilt; the damaged version was moved to {each}" for each in made]
     # A name is free again when the oldest is removed.
     assert len(set(made)) >= 3
     assert len(_names(tmp_path)) == 3
@@ -375,13 +375,13 @@ def test_a_file_is_exchanged_and_brought_back(tmp_path: Path) -> None:
     path.write_bytes(b"more\n")
     with pytest.raises(Busy) as changed:
         undo(str(path))
-    assert str(changed.value) == f"{path} is no longer what the repair wrote"
-    assert changed.value.hint == f"the file as it was before is {backup}"
+    assert str(changed.value) == f"{path} has changed since the repair"
+    assert changed.value.hint == f"The original file is {backup}."
     assert undo(str(path), force=True).repaired == f"{path}.undone-2"
     assert path.read_bytes() == b"old\n"
     with pytest.raises(NotFound) as never:
         undo(str(path))
-    assert str(never.value) == f"{path} was not repaired, so there is nothing to undo"
+    assert str(never.value) == f"nothing to undo: {path} was not repaired"
     assert _names(tmp_path) == ["s.jsonl", "s.jsonl.undone", "s.jsonl.undone-2"]
 
 
@@ -393,7 +393,7 @@ def test_a_file_that_changed_is_not_exchanged(tmp_path: Path) -> None:
         with TempFile(str(path)) as scratch, pytest.raises(Busy) as refused:
             act(scratch.write([b"new\n"]), str(path), seen)
         assert str(refused.value) == f"{path} changed since it was read"
-        assert refused.value.hint == "nothing was changed; try again"
+        assert refused.value.hint == "Nothing was written. Run the command again."
     assert (path.read_bytes(), _names(tmp_path)) == (b"other\n", ["s.jsonl"])
 
 

@@ -84,7 +84,7 @@ def test_a_live_client_is_known_by_its_note(tmp_path: Path) -> None:
         assert live_writer(str(agent)) is not None
         with pytest.raises(Busy) as refused:
             refuse_if_written(str(path), seen, check_clients=True)
-        assert str(refused.value) == f"{path} is in use: a client is at work on it (process {os.getpid()})"
+        assert str(refused.value) == f"{path} is in use by process {os.getpid()}"
         refuse_if_written(str(path), seen, check_clients=False)
         assert is_being_written(str(path), seen)
         with SessionAnnouncement(str(tmp_path), "22222222-0000", "/q", "1.0") as other:
@@ -154,7 +154,7 @@ def test_a_lock_file_waits_or_says_who_is_at_work(tmp_path: Path) -> None:
         assert _mode(path) == 0o600
         with pytest.raises(Busy) as refused, FileLock(str(path), wait=False):
             pass
-        assert str(refused.value) == f"another steno is at work on {tmp_path}"
+        assert str(refused.value) == f"another steno process is using {tmp_path}"
     with FileLock(str(path), wait=False):
         pass
     with pytest.raises(Unwritable) as missing, FileLock(str(tmp_path / "none" / "lock")):
@@ -175,15 +175,15 @@ def test_a_file_is_placed_where_somebody_said_and_nowhere_else(tmp_path: Path) -
     assert write_output_file(str(path), b"one") == str(path)
     assert path.read_bytes() == b"one"
     refusals: dict[str, tuple[Callable[[], object], str]] = {
-        "there": (lambda: write_output_file(str(path), b"x"), f"{path} is already there"),
-        "folder": (lambda: write_output_file(str(tmp_path / "d"), b"x", force=True), f"{tmp_path}/d is no plain file"),
-        "link": (lambda: write_output_file(str(tmp_path / "l"), b"x", force=True), f"{tmp_path}/l is a link"),
+        "there": (lambda: write_output_file(str(path), b"x"), f"{path} already exists"),
+        "folder": (lambda: write_output_file(str(tmp_path / "d"), b"x", force=True), f"{tmp_path}/d is not a regular file"),
+        "link": (lambda: write_output_file(str(tmp_path / "l"), b"x", force=True), f"{tmp_path}/l is a symbolic link"),
         "sessions": (lambda: write_output_file(str(tmp_path / "d/x"), b"x", protected=[str(tmp_path / "d")]),
-                     f"{tmp_path}/d/x is where sessions are kept"),
+                     f"{tmp_path}/d/x is inside a session directory"),
         "below": (lambda: write_output_file(str(tmp_path / "d/e/x"), b"x", protected=[str(tmp_path / "d")]),
-                  f"{tmp_path}/d/e/x is where sessions are kept"),
+                  f"{tmp_path}/d/e/x is inside a session directory"),
         "linked": (lambda: write_output_file(str(tmp_path / "k/x"), b"x", protected=[str(tmp_path / "d")]),
-                   f"{tmp_path}/k/x is where sessions are kept"),
+                   f"{tmp_path}/k/x is inside a session directory"),
         "nowhere": (lambda: write_output_file(str(tmp_path / "none/x"), b"x"),
                     f"cannot write {tmp_path}/none/x: no such file or directory"),
     }  # fmt: skip
@@ -195,7 +195,7 @@ def test_a_file_is_placed_where_somebody_said_and_nowhere_else(tmp_path: Path) -
             act()
         assert str(refused.value) == said, name
     for odd in (f"{tmp_path}/", f"{tmp_path}/.", f"{tmp_path}/a\0b", "/"):
-        with pytest.raises(BadRequest, match="names no file"):
+        with pytest.raises(BadRequest, match="is not a file path"):
             write_output_file(odd, b"x")
     path.chmod(0o604)
     assert write_output_file(str(path), b"two", force=True, protected=[str(tmp_path / "d")]) == str(path)
@@ -262,7 +262,7 @@ def test_files_are_read_by_span_as_they_were_when_opened(tmp_path: Path) -> None
         with pytest.raises(Unreadable) as changed:
             act()
         assert str(changed.value) == f"{path} changed while it was read"
-        assert changed.value.hint == "try again"
+        assert changed.value.hint == "Run the command again."
 
 
 def test_holes_are_read_as_zeros(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_holes_are_read_as_zeros(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_said_to_be_what_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, said in (("", "is a folder"), ("pipe", "is a pipe"), ("/dev/null", "is a device")):
+    for name, said in (("", "is a directory"), ("pipe", "is a pipe"), ("/dev/null", "is a device")):
         path = str(tmp_path / name)
         with pytest.raises(Unreadable) as refused:
             FileSource(path)
@@ -288,7 +288,7 @@ def test_what_is_no_file_is_said_to_be_what_it_is(tmp_path: Path) -> None:
     with pytest.raises(Unreadable) as missing:
         FileSource(str(tmp_path / "none"))
     assert str(missing.value) == f"cannot read {tmp_path}/none: no such file or directory"
-    assert missing.value.hint == "`steno ls` lists the sessions there are"
+    assert missing.value.hint == "Run `steno ls` to list sessions."
     with pytest.raises(Unreadable, match="embedded null") as odd:
         FileSource("a\0b")
     assert odd.value.hint == ""
@@ -327,8 +327,8 @@ def test_the_clock_is_told_or_the_machines(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("STENO_NOW", "soon")
     with pytest.raises(BadRequest) as refused:
         now()
-    assert str(refused.value) == "STENO_NOW is no time: 'soon'"
-    assert refused.value.hint == "such as 2026-11-15T12:00:00Z"
+    assert str(refused.value) == "STENO_NOW is not a valid time: 'soon'"
+    assert refused.value.hint == "Use a time such as 2026-11-15T12:00:00Z."
     monkeypatch.delenv("STENO_NOW")
     import time
 

@@ -100,7 +100,7 @@ def test_a_folder_named_like_a_title_is_not_in_the_way(folder: Path, tmp_path: P
     assert find("Storm tides").place.session_id == TWO
     (tmp_path / "elsewhere").mkdir()
     for name in ("elsewhere", "./elsewhere", str(tmp_path)):
-        with pytest.raises(Unreadable, match="is a folder"):
+        with pytest.raises(Unreadable, match="is a directory"):
             find(name)
 
 

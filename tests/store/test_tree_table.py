@@ -383,7 +383,7 @@ def test_files_and_errors_are_looked_at_without_harm(tree: Path, tmp_path: Path)
     assert [(each.kind, each.message) for each in problems] == [
         ("special", "not a regular file"),
         ("missing", "No such file or directory"),
-        ("missing", "no file can have that name"),
+        ("missing", "invalid file name"),
     ]
     problems.clear()
     assert list_folder(str(path), problems) == []

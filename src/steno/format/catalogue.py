@@ -1,12 +1,11 @@
 """Everything known about the format, as data: kinds, fields, JSON types, versions.
 
-The facts are in `catalogue.json`, one field a line, and are loaded on first use. The typed views
-(`record_views`) and the format reference in the docs are made from the same file, so a new client
-version is one edit there. The catalogue describes and never decides what may be read: a kind or a
-field that it does not name is an unknown one, not an error. `truncate_catalogue` gives the
-catalogue as it was when an older client was the newest.
+The facts are in `catalogue.json`, one field per line, and are loaded on first use. The typed views (`record_views`) and
+the format reference in the docs are generated from the same file, so a new version of Claude Code is one edit there.
+The catalogue only describes: a kind or field that it does not contain is unknown, but not an error.
+`truncate_catalogue` returns the catalogue as of an older version.
 
-    types     the JSON types seen (`str num bool obj arr null`); none when nobody recorded them
+    types     the JSON types seen (`str num bool obj arr null`); empty if not recorded
     optional  not on every record of that kind, within the versions that have the field at all
     versions  the first and the last client version it was seen in
     claimed   reported by others about versions not examined here
@@ -37,7 +36,7 @@ ANY_MCP: Final = "mcp__*"
 
 
 class Field(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One field: its JSON types, whether it is always there, and since when."""
+    """One field: its JSON types, whether it is optional, and its versions."""
 
     types: tuple[JsonType, ...]
     optional: bool = False
@@ -50,12 +49,12 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     values: Fields = {}
 
     def known_in(self, version: str) -> bool:
-        """Whether `version` lies between the first and the last version it was seen in."""
+        """Return whether `version` is between the first and the last version with the field."""
         return _is_in_range(self.versions, version)
 
 
 class KindEntry(msgspec.Struct, frozen=True):
-    """A kind of record. `fields` are those beside the envelope of its dialect."""
+    """A kind of record. `fields` does not include the envelope of its dialect."""
 
     name: str
     dialect: Dialect
@@ -74,10 +73,10 @@ class BlockEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool: what it is called with and what `toolUseResult` holds afterwards.
+    """A tool: the fields of its input and of its `toolUseResult`.
 
-    `result_types` are the types of the whole result: an object described by `result`, a string
-    (mostly an error), an array (MCP).
+    `result_types` are the types of the whole result: an object described by `result`, a string (mostly an error), an
+    array (MCP).
     """
 
     input: Fields
@@ -87,10 +86,10 @@ class ToolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientVersions(msgspec.Struct, frozen=True):
-    """The client versions behind the facts.
+    """The client versions that the facts are based on.
 
-    `driven` ran in scripted scenarios; `surveyed` is the range of versions met in published
-    sessions; `claimed` the range others speak of; `known` every single version seen.
+    `driven` ran in scripted scenarios; `surveyed` is the range of versions in published sessions; `claimed` is the
+    range reported by others; `known` lists every version seen.
     """
 
     driven: tuple[str, ...]
@@ -123,7 +122,7 @@ class _CatalogueFile(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The facts, ready to be asked."""
+    """The loaded facts."""
 
     client_versions: ClientVersions
     envelopes: dict[Dialect, Fields]
@@ -134,7 +133,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     enums: dict[str, tuple[str, ...]]
 
     def kind(self, name: str, dialect: Dialect | None = None) -> KindEntry | None:
-        """Return a kind of one dialect; without one, the real client's own comes first."""
+        """Return a kind of one dialect; without one, Claude Code's own has precedence."""
         for entries in self._entries_of(dialect):
             if name in entries:
                 return entries[name]
@@ -145,7 +144,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         return tuple(entry for entries in self._entries_of(dialect) for entry in entries.values())
 
     def fields(self, kind: KindEntry) -> Fields:
-        """Return every field known on a kind: its own and, in the graph, the envelope's."""
+        """Return every known field of a kind: its own and, for graph records, those of the envelope."""
         if kind.family == "side":
             return kind.fields
         return {**self.envelopes[kind.dialect], **kind.fields}
@@ -155,24 +154,23 @@ class Catalogue(msgspec.Struct, frozen=True):
         return self.blocks.get(name)
 
     def tool(self, name: str) -> ToolEntry | None:
-        """Return a tool; every tool of an MCP server goes by one entry."""
+        """Return a tool; all tools of MCP servers share one entry."""
         return self.tools.get(ANY_MCP if name.startswith(MCP_PREFIX) else name)
 
     @property
     def newest(self) -> str:
-        """The newest client version behind the facts, or nothing."""
+        """The newest known client version, or an empty string."""
         return max(self.client_versions.known, key=version_key, default="")
 
     def as_of(self, version: str) -> "Catalogue":
-        """Return what was known when `version` was the newest client.
+        """Return the facts as of the time when `version` was the newest.
 
-        Kinds, fields, blocks and tools that came later are gone. Types and listed values are not
-        dated, so they stay.
+        Later kinds, fields, blocks and tools are removed. Types and listed values are not dated, so they stay.
         """
         return truncate_catalogue(self, version)
 
     def dump(self) -> bytes:
-        """Return it as `load_catalogue` reads it, with the keys in their order."""
+        """Return the JSON that `load_catalogue` reads, with keys in order."""
         return msgspec.json.format(msgspec.json.encode(_catalogue_file_of(self)), indent=2) + b"\n"
 
     def _entries_of(self, dialect: Dialect | None) -> tuple[dict[str, KindEntry], ...]:
@@ -181,20 +179,20 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 @cache
 def catalogue() -> Catalogue:
-    """Return the catalogue, read once from the package's own data."""
+    """Return the catalogue, loaded once from the package data."""
     return load_catalogue(pkgutil.get_data("steno.format", "catalogue.json") or b"")
 
 
 def load_catalogue(content: bytes) -> Catalogue:
-    """Return the catalogue in some bytes, laid out as `catalogue.json` is.
+    """Return the catalogue from bytes in the format of `catalogue.json`.
 
     Raises:
-        BadRequest: they hold none.
+        BadRequest: the bytes are not a catalogue.
     """
     try:
         return _catalogue_of(msgspec.json.decode(content, type=_CatalogueFile))
     except DECODE_ERRORS as error:
-        raise BadRequest(f"no catalogue: {error}") from error
+        raise BadRequest(f"not a catalogue: {error}") from error
 
 
 def _catalogue_of(data: _CatalogueFile) -> Catalogue:
@@ -232,7 +230,7 @@ def _catalogue_file_of(facts: Catalogue) -> _CatalogueFile:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return what a client version sorts by; a suffix behind a dash plays no part.
+    """Return the sort key of a client version; a suffix after a dash is ignored.
 
     >>> version_key("2.1.9") < version_key("2.1.42") < version_key("2.1.325")
     True
@@ -281,7 +279,7 @@ _Entry = TypeVar("_Entry", KindEntry, BlockEntry, ToolEntry)
 
 
 def truncate_catalogue(facts: Catalogue, version: str) -> Catalogue:
-    """Return what was known when `version` was the newest client; published dialects stay."""
+    """Return the facts as of the time when `version` was the newest; published dialects stay."""
     return _CatalogueTruncation(facts.client_versions, version).catalogue(facts)
 
 
@@ -335,7 +333,7 @@ class _CatalogueTruncation:
         seen = self._seen(entry.seen)
         parts = ("input", "result") if isinstance(entry, ToolEntry) else ("fields",)
         remaining: dict[str, Fields] = {name: self._fields(getattr(entry, name)) for name in parts}
-        # What nobody dated is there as long as one of its fields is, if it has any.
+        # An undated entry stays as long as one of its fields stays, or if it has no fields.
         has_no_fields = not any(getattr(entry, name) for name in parts)
         is_known = bool(seen) or (not entry.seen and (has_no_fields or any(remaining.values())))
         return msgspec.structs.replace(entry, seen=seen, **remaining) if is_known else None

@@ -1,8 +1,8 @@
-"""The client's settings files and MCP configuration, one file at a time: permission rules, hooks, servers.
+"""Claude Code's settings files and MCP configuration: permission rules, hooks and servers of one file.
 
-Values of another type than expected count as missing. Which layer wins, what a project may set and which
-servers start is decided by the agent (`agent/config/settings.py`, `agent/mcp/connections.py`). To show a
-file, `read_settings` masks its secrets.
+Values of an unexpected type count as missing. The precedence of layers, what a project may set and which servers start
+are decided by the agent (`agent/config/settings.py`, `agent/mcp/connections.py`). `read_settings` masks secrets for
+display.
 """
 
 import re
@@ -16,15 +16,15 @@ from steno.format.source import Damage, Span
 
 SettingsLayer: TypeAlias = Literal["managed", "flags", "user", "project", "local"]
 PROJECT_LAYERS: Final[frozenset[SettingsLayer]] = frozenset({"project", "local"})
-"""The layers that whoever wrote the project can set."""
+"""Layers that the author of a project controls."""
 USER_SETTINGS_FILE: Final = "settings.json"
-"""In the client's config folder."""
+"""Name of the user settings file in the config directory."""
 PROJECT_SETTINGS_FILES: Final = {"project": ".claude/settings.json", "local": ".claude/settings.local.json"}
-"""In a project."""
+"""Paths of the project settings files, relative to the project."""
 PROJECT_SERVERS_FILE: Final = ".mcp.json"
-"""In a project."""
+"""Name of the MCP configuration file in a project."""
 STATE_FILE: Final = ".claude.json"
-"""The client's state, with servers of the user and of projects."""
+"""Name of Claude Code's state file, with MCP servers of the user and of projects."""
 _DEFAULT_TIMEOUT: Final = 60.0
 
 
@@ -49,26 +49,26 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     event: str
     command: str
-    """Empty where nothing can be run."""
+    """Shell command; empty if the hook cannot be run."""
     matcher: str = ""
     args: tuple[str, ...] | None = None
-    """If given, the command is run with these and without a shell."""
+    """Arguments; if given, the command runs with them and without a shell."""
     timeout: float = _DEFAULT_TIMEOUT
     layer: SettingsLayer = "user"
     condition: str = ""
-    """A permission rule (`if`) that the tool call must match."""
+    """Permission rule (`if`) that the tool call must match."""
     background: bool = False
-    """Whether the agent goes on without waiting for it (`async`)."""
+    """Whether the agent continues without waiting for the hook (`async`)."""
     kind: Any = "command"
 
     @property
     def can_run(self) -> bool:
-        """Whether it is a command; other kinds of hooks are not supported."""
+        """Whether the hook is a command; other kinds are not supported."""
         return self.kind == "command" and bool(self.command)
 
 
 def read_hooks(settings: dict[str, Any], layer: SettingsLayer = "user") -> list[HookCommand]:
-    """Return the hooks of a settings file, in order, also those that cannot be run."""
+    """Return the hooks of a settings file in order, including those that cannot be run."""
     return [
         _read_hook(event, get_text(group, "matcher"), entry, layer)
         for event, groups in get_object(settings, "hooks").items()
@@ -93,7 +93,7 @@ def _read_hook(event: str, matcher: str, entry: dict[str, Any], layer: SettingsL
 
 
 def _positive_number(value: Any) -> float:
-    """Return a number above zero; 0 for anything else, and for an integer that no float can hold."""
+    """Return a positive number; 0 for anything else, including integers too large for a float."""
     if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
         return 0.0
     try:
@@ -103,11 +103,11 @@ def _positive_number(value: Any) -> float:
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An MCP server as a configuration file describes it; `${NAME}` is not replaced."""
+    """An MCP server as in a configuration file; `${NAME}` is not replaced."""
 
     name: str
     declared_type: Any = None
-    """Its `type`, of whatever type that is."""
+    """The `type` field, unchecked."""
     has_url: bool = False
     command: str = ""
     args: tuple[str, ...] = ()
@@ -115,11 +115,11 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, Any] = {}
     timeout: float = 0.0
-    """Seconds for a call; 0 for the default."""
+    """Seconds before a call is cancelled; 0 for the default."""
 
 
 def read_servers(config: dict[str, Any]) -> list[ServerEntry]:
-    """Return the MCP servers of a `.mcp.json`, of settings, or of a part of the client's state."""
+    """Return the MCP servers of a `.mcp.json`, of settings, or of a part of the state file."""
     servers: list[ServerEntry] = []
     for name, value in get_object(config, "mcpServers").items():
         fields = as_object(value) or {}
@@ -140,7 +140,7 @@ def read_servers(config: dict[str, Any]) -> list[ServerEntry]:
 
 
 def project_state(state: dict[str, Any], project: str) -> dict[str, Any]:
-    """Return the part of the client's state that belongs to a project."""
+    """Return the state of a project in the state file."""
     return get_object(get_object(state, "projects"), project)
 
 
@@ -150,7 +150,7 @@ _MAX_DEPTH: Final = 64
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """One command that the client runs at an event, as it is shown."""
+    """A hook command for display."""
 
     event: str
     matcher: str = ""
@@ -158,7 +158,7 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """The parts of a settings file that people ask about, and all of it as masked JSON text."""
+    """The main parts of a settings file, and the whole file as masked JSON."""
 
     model: str = ""
     allow: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def read_settings(raw: bytes) -> ReadResult[Settings | None]:
-    """Read a settings file. Values of `env` and of keys that sound secret never get out of here."""
+    """Read a settings file. Values of `env` and of keys with secret-like names are always masked."""
     value = decode_json(raw)
     if not isinstance(value, dict):
         message = "not JSON" if value is None else "JSON, but not an object"
@@ -194,7 +194,7 @@ def read_settings(raw: bytes) -> ReadResult[Settings | None]:
 
 
 def _mask_secrets(value: object, *, hide: bool, depth: int) -> object:
-    """Copy a JSON value; below a key that sounds secret every string and number is masked."""
+    """Copy a JSON value, masking every string and number below keys with secret-like names."""
     if depth > _MAX_DEPTH:
         return MASK
     if isinstance(value, dict):

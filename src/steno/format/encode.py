@@ -1,13 +1,12 @@
-"""Records as the real client writes them: new records, and values → bytes.
+"""Records as Claude Code writes them: new records, and values → bytes.
 
-Encoding: compact, UTF-8 without escapes, keys in the given order. The real client is a JavaScript
-program, so numbers are written as `JSON.stringify` writes them (`0.00001`, not `1e-05`; `2`, not
-`2.0`), and lone surrogates are escaped.
+Encoding: compact, UTF-8 without escapes, keys in the given order. Claude Code is a JavaScript program, so numbers are
+written as `JSON.stringify` writes them (`0.00001`, not `1e-05`; `2`, not `2.0`), and lone surrogates are escaped.
 
-Composing: one line per content block, all lines of a response under one `message.id` with the final
-stop reason and usage on each; the parent of every record is the record before it, also for parallel
-results; times rise; a compaction is a boundary and a summary below it; each turn ends with
-`last-prompt`. Ids and times are passed in, so composing is pure.
+Composing: one line per content block, all lines of a response under one `message.id` with the final stop reason and
+usage on each; the parent of every record is the record before it, also for parallel results; times increase; a
+compaction is a boundary followed by a summary; each turn ends with `last-prompt`. IDs and times are passed in, so
+composing has no side effects.
 """
 
 import json
@@ -36,14 +35,14 @@ def encode(value: Any) -> bytes:
     if not _mark_floats(value, _NUMBER_MARK)[1]:
         return _encode_utf8(value)
     mark = _NUMBER_MARK
-    while _escape_mark(mark) in _encode_utf8(value):  # somebody's text looks like the mark
+    while _escape_mark(mark) in _encode_utf8(value):  # a text in the value contains the mark
         mark = f"\x00{mark}"
     marked, _ = _mark_floats(value, mark)
     return re.sub(b'"' + re.escape(_escape_mark(mark)) + b'([^"]*)"', rb"\1", _encode_utf8(marked))
 
 
 def encode_line(value: Any) -> bytes:
-    """Return `value` as one line of JSON, newline included."""
+    """Return `value` as one line of JSON, including the newline."""
     return encode(value) + b"\n"
 
 
@@ -56,7 +55,7 @@ def _escape_mark(mark: str) -> bytes:
 
 
 def _mark_floats(value: Any, mark: str) -> tuple[Any, bool]:
-    """Replace floats that Python and JavaScript write differently by marked strings."""
+    """Replace floats that Python and JavaScript format differently by marked strings."""
     if isinstance(value, float):
         text = _js_number(value)
         return (value, False) if text == repr(value) else (mark + text, True)
@@ -93,7 +92,7 @@ def _js_number(value: float) -> str:
 _MAX_PROMPT_LENGTH: Final = 200
 _MADE_BY: Final = "model"
 _REQUEST_FIELDS: Final = {"madeBy": _MADE_BY, "promptCacheRequested": "5m"}
-"""How every response was asked for."""
+"""Request settings recorded with every response."""
 _SUMMARY_FIELDS: Final = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
 _NO_SERVER_TOOLS: Final = {"web_search_requests": 0, "web_fetch_requests": 0}
 _NOTHING_CACHED: Final = {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}
@@ -111,7 +110,7 @@ _DEFAULT_USAGE: Final[dict[str, Any]] = {
     "speed": "standard",
     "fallback_credit": None,
 }
-"""The usage of a response as the client records it, before the API's figures are filled in."""
+"""Usage as Claude Code records it, before the API's figures are filled in."""
 _NO_USAGE: Final[dict[str, Any]] = {
     **_DEFAULT_USAGE,
     "output_tokens_details": None,
@@ -120,24 +119,24 @@ _NO_USAGE: Final[dict[str, Any]] = {
     "iterations": None,
     "speed": None,
 }
-"""The usage of an answer that never came."""
+"""Usage of a response that never arrived."""
 
 
 def full_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the API's usage with every field that the client records; the API's values stay."""
+    """Return the API's usage with every field that Claude Code records; the API's values are kept."""
     return {**_DEFAULT_USAGE, **usage}
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """How many milliseconds parts of a response took to stream in."""
+    """Streaming times of parts of a response in milliseconds."""
 
     inputs: dict[str, int] = {}
-    """Of the inputs of calls, by the call's id."""
+    """Times of tool inputs, by call ID."""
     thoughts: list[int] = []
-    """Of the thoughts, in their order."""
+    """Times of thinking blocks, in order."""
 
     def fields(self, block: dict[str, Any], thought: int) -> dict[str, Any]:
-        """Return what the record of a block says; `thought` counts the thoughts before it."""
+        """Return the timing fields for the record of a block; `thought` is the index of a thinking block."""
         match block.get("type"):
             case "tool_use":
                 return {"toolInputStreamMs": self.inputs.get(str(block.get("id")), 0)}
@@ -149,18 +148,18 @@ class Timings(msgspec.Struct, frozen=True):
 
 
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and by whom a session is written; stands on every record."""
+    """Context of a session; part of every record."""
 
     session_id: str
     cwd: str
     version: str
     git_branch: str = ""
     agent_id: str = ""
-    """The sub-agent that writes; empty for the session itself."""
+    """ID of the sub-agent that writes; empty for the session itself."""
     entrypoint: str = ""
-    """The way in: `cli` for a terminal, `sdk-cli` for a prompt without one; empty for unknown."""
+    """Entry point: `cli` for a terminal, `sdk-cli` for a prompt without one; empty if unknown."""
     slug: str = ""
-    """The session's name in words, once it has one; plan files are named after it."""
+    """Slug of the session once it has one; plan files are named after it."""
 
     def envelope(self) -> dict[str, Any]:
         """Return the fields that are the same on every record."""
@@ -178,7 +177,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Composer:
-    """Makes the records of one session, each hanging on the last; `leaf` says where it stands."""
+    """Composes the records of one session, each linked to the previous one; `leaf` is the last ID."""
 
     def __init__(
         self, context: SessionContext, *, new_uuid: Callable[[], str], now: Callable[[], str], leaf: str | None = None
@@ -189,10 +188,10 @@ class Composer:
         self._now = now
         self._calls: dict[str, str] = {}
         self._prompt_id = ""
-        """What the prompt and everything that is said in its turn has in common."""
+        """ID shared by the prompt and all records of its turn."""
 
     def prompt(self, content: str | Sequence[dict[str, Any]], **extra: Any) -> dict[str, Any]:
-        """Return a user's prompt: words, or blocks."""
+        """Return a user prompt: text or blocks."""
         if not extra.get("isMeta"):
             self._prompt_id = self._new_uuid()
         body = content if isinstance(content, str) else list(content)
@@ -210,9 +209,9 @@ class Composer:
         request_id: str = "",
         **more: Any,
     ) -> list[dict[str, Any]]:
-        """Return a model's response, one record per block; `more` are fields of each of them.
+        """Return a model's response, one record per block; `more` are fields of each record.
 
-        Of `timings`, how long the parts of the response took, each record has its own.
+        `timings` are distributed to the records of the blocks.
         """
         timings: Timings = more.pop("timings", None) or Timings()
         thoughts = 0
@@ -241,7 +240,7 @@ class Composer:
     def result(
         self, call_id: str, content: Any, *, is_error: bool = False, detail: Any = None, **more: Any
     ) -> dict[str, Any]:
-        """Return a tool's result; `detail` is what the client itself keeps of it."""
+        """Return a tool result; `detail` is its structured copy."""
         block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
         if is_error:
             block["is_error"] = True
@@ -255,7 +254,7 @@ class Composer:
     def compaction(
         self, summary: str, *, metadata: Mapping[str, Any], position: Mapping[str, int] | None = None
     ) -> list[dict[str, Any]]:
-        """Return a boundary and the summary that takes the place of everything before it.
+        """Return a boundary and the summary that replaces everything before it.
 
         `metadata` are the figures of the compaction: `trigger`, `preTokens` and others.
         """
@@ -273,23 +272,23 @@ class Composer:
         return [boundary, self.prompt(summary, **_SUMMARY_FIELDS, **position_fields)]
 
     def turn_duration(self, milliseconds: int, *, messages: int, pending_agents: int = 0) -> dict[str, Any]:
-        """Return the record that ends a turn in a terminal: how long it took.
+        """Return the record of a turn's duration, which ends a turn in a terminal.
 
-        `messages` is the number of records of the conversation before it, `pending_agents` that of
-        sub-agents which still work in the background.
+        `messages` is the number of conversation records before it, `pending_agents` the number of sub-agents still
+        running in the background.
         """
         pending = {"pendingBackgroundAgentCount": pending_agents} if pending_agents else {}
         figures = {"durationMs": milliseconds, "messageCount": messages, **pending}
         return self.note("turn_duration", **figures, isMeta=False)
 
     def note(self, subtype: str, **fields: Any) -> dict[str, Any]:
-        """Return a note of the client's own: a failed request, how long a turn took."""
+        """Return a system record, for example for a failed request or the duration of a turn."""
         return self._linked_record("system", subtype=subtype, **fields)
 
     def attachment(self, body: dict[str, Any], *texts: str, role: str = "system", beside: str = "") -> dict[str, Any]:
-        """Return what was done around the conversation; `texts` are what the model reads of it.
+        """Return an attachment record; `texts` is what the model reads of it.
 
-        With `beside` it hangs on that call, and nothing will hang on it.
+        With `beside` its parent is that call, and no later record follows it.
         """
         rendered: dict[str, Any] = {"renderedRole": role} if texts or role == "user" else {}
         if texts:
@@ -303,7 +302,7 @@ class Composer:
         return record
 
     def failure(self, text: str, *, kind: str = "unknown", status: int = 0, error_type: str = "") -> dict[str, Any]:
-        """Return what stands in place of an answer that never came; it is not sent back."""
+        """Return a synthetic message for a response that never arrived; it is not sent to the API."""
         message = {
             "diagnostics": None,
             "id": self._new_uuid(),
@@ -324,7 +323,7 @@ class Composer:
         return self._linked_record("assistant", message=message, **extra, madeBy=_MADE_BY)
 
     def turn_end(self, last_prompt: str) -> dict[str, Any]:
-        """Return the record that says where the session stands; written after every turn."""
+        """Return the record of the current leaf, written after every turn."""
         return {
             "type": "last-prompt",
             **({"lastPrompt": _shorten_prompt(last_prompt)} if last_prompt else {}),
@@ -333,11 +332,11 @@ class Composer:
         }
 
     def title(self, text: str) -> dict[str, Any]:
-        """Return a title chosen by the user."""
+        """Return a title record set by the user."""
         return {"type": "custom-title", "customTitle": text, "sessionId": self.context.session_id}
 
     def rewind(self, leaf: str | None) -> None:
-        """Go on from an earlier record; the next prompt starts a branch there."""
+        """Continue from an earlier record; the next prompt starts a branch there."""
         self.leaf = leaf
 
     def _user_record(self, **fields: Any) -> dict[str, Any]:
@@ -359,6 +358,6 @@ class Composer:
 
 
 def _shorten_prompt(prompt: str) -> str:
-    """Return a prompt as lists of sessions show it: on one line, and not all of a long one."""
+    """Return a prompt on one line, truncated for session lists."""
     line = prompt.replace("\n", " ").strip()
     return line if len(line) <= _MAX_PROMPT_LENGTH else f"{line[:_MAX_PROMPT_LENGTH].rstrip()}…"

@@ -1,9 +1,8 @@
-"""Decodes JSON that msgspec refuses, measures its nesting, and checks the types of decoded values.
+"""Decodes JSON that msgspec rejects, measures its nesting depth, and checks the types of decoded values.
 
-msgspec is strict, and rightly: bad UTF-8, lone surrogates, raw control characters, `NaN` and
-integers of any length are not JSON. A reader of other people's files still needs the rest of such a
-line, so the offending parts are replaced (U+FFFD, null, float) by values that every later stage can
-hold. The raw bytes are not changed.
+msgspec is strict: bad UTF-8, lone surrogates, raw control characters, `NaN` and integers of any length are invalid
+JSON. To read the rest of such a line, the invalid parts are replaced (U+FFFD, null, float) by values that all later
+stages can handle. The raw bytes are not changed.
 """
 
 import re
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH: Final = 256
-"""Deeper than any client writes."""
+"""Nesting depth that Claude Code never exceeds."""
 
-# Possessive throughout: nothing is remembered to go back to, so memory does not grow with a string.
-# A string that never ends runs up to the end: looking for its end again from inside would not end.
+# Possessive quantifiers throughout, so that memory does not grow with the length of a string. An unterminated string
+# extends to the end; searching from inside it again would take quadratic time.
 _TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[\[{]|[\]}]', re.DOTALL)
 
 
 def nesting_depth(line: bytes) -> int:
-    """Return how deep the brackets of a line nest, without recursion."""
+    """Return the nesting depth of a line, without recursion."""
     if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
         return 0
     depth = deepest = 0
@@ -40,13 +39,13 @@ def nesting_depth(line: bytes) -> int:
 
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises on bytes that are not the JSON it wants."""
+"""Errors that decoders raise on invalid or unexpected JSON."""
 
 ShapeT = TypeVar("ShapeT")
 
 
 def decode_or_default(raw: bytes | msgspec.Raw, shape: type[ShapeT]) -> ShapeT:
-    """Return JSON as a struct; one with its defaults where there is none or it does not fit."""
+    """Decode JSON to a struct; return its defaults if the JSON is empty or does not fit."""
     try:
         return msgspec.json.decode(raw, type=shape) if raw else shape()
     except DECODE_ERRORS:
@@ -54,7 +53,7 @@ def decode_or_default(raw: bytes | msgspec.Raw, shape: type[ShapeT]) -> ShapeT:
 
 
 _MAX_LEVELS: Final = 512
-# Each level doubles what the decoder has to know.
+# Each level doubles the size of the decoder.
 _SHALLOW_LEVELS: Final = 6
 _MAX_DIGITS: Final = 4_000
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -63,9 +62,9 @@ _STRICT: Final = msgspec.json.Decoder()
 
 
 def decode_lenient(raw: bytes | msgspec.Raw) -> Any:
-    """Return the JSON value in `raw`, or None when there is none, or none of a sane depth.
+    """Return the JSON value in `raw`, or None if it is invalid or nested too deeply.
 
-    How deep a decoder can go depends on the Python it runs on, so the limit is our own.
+    The depth that decoders support depends on the Python version, so a fixed limit is used.
     """
     try:
         return _shallow_decoder().decode(raw)
@@ -75,7 +74,7 @@ def decode_lenient(raw: bytes | msgspec.Raw) -> Any:
 
 @cache
 def _shallow_decoder() -> msgspec.json.Decoder[Any]:
-    """Return a decoder for what nests no deeper than nearly all does: it need not be measured."""
+    """Return a decoder for shallow values, which need no depth check."""
     scalar: Any = str | int | float | bool | None
     value: Any = scalar
     for _ in range(_SHALLOW_LEVELS):
@@ -84,7 +83,7 @@ def _shallow_decoder() -> msgspec.json.Decoder[Any]:
 
 
 def _decode_deep(raw: bytes | msgspec.Raw) -> Any:
-    # What is shorter cannot be as deep.
+    # Shorter data cannot be nested that deeply.
     if len(raw) > _MAX_LEVELS and nesting_depth(bytes(raw)) > _MAX_LEVELS:
         return None
     try:
@@ -94,7 +93,7 @@ def _decode_deep(raw: bytes | msgspec.Raw) -> Any:
 
 
 def _decode_forgiving(raw: bytes) -> Any:
-    """Decode with the standard library's forgiving decoder and mend what it lets through."""
+    """Decode with the lenient standard-library decoder and replace lone surrogates."""
     text = raw.decode("utf-8", "replace")
     try:
         value = _forgiving_decoder().decode(text.strip(" \t\r\n\0\N{ZERO WIDTH NO-BREAK SPACE}"))
@@ -133,7 +132,7 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 def fill_struct(struct_type: type[_T], fields: dict[str, Any]) -> _T:
-    """Build `struct_type` field by field from decoded JSON; a field that does not fit is left out."""
+    """Build `struct_type` field by field from decoded JSON; fields that do not fit keep their defaults."""
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(struct_type):
         if field.encode_name not in fields:
@@ -151,22 +150,22 @@ def fill_struct(struct_type: type[_T], fields: dict[str, Any]) -> _T:
 
 _MAX_DESCRIPTION: Final = 60
 _MAX_MILLISECONDS: Final = 1e13
-"""Milliseconds that no session takes: about 300 years."""
+"""Milliseconds above which a duration is invalid: about 300 years."""
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
-    """Return an object as it is, None for any other value."""
-    # Asked for every record: the decoder makes no subclasses, and this costs no further call.
+    """Return the value if it is an object, otherwise None."""
+    # Called for every record: the decoder creates no subclasses, and this check needs no call.
     return value if value.__class__ is dict else None
 
 
 def as_list(value: Any) -> list[Any] | None:
-    """Return a list as it is, None for any other value."""
+    """Return the value if it is a list, otherwise None."""
     return value if value.__class__ is list else None
 
 
 def get_object(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key; an empty one for any other value."""
+    """Return the object under a key; empty for any other value."""
     return as_object(data.get(key)) or {}
 
 
@@ -177,7 +176,7 @@ def get_text(data: dict[str, Any], key: str) -> str:
 
 
 def object_items(value: Any) -> list[dict[str, Any]]:
-    """Return the items of a list, with an empty object for any that is not one."""
+    """Return the items of a list, replacing items that are not objects by empty objects."""
     return [as_object(item) or {} for item in as_list(value) or ()]
 
 
@@ -187,7 +186,7 @@ def string_items(value: Any) -> tuple[str, ...]:
 
 
 def valid_duration(milliseconds: float | None) -> float | None:
-    """Return how long something took; None for what no client measures, such as `1e400`.
+    """Return a duration; None for values that are too large, such as `1e400`.
 
     >>> valid_duration(1500), valid_duration(-3), valid_duration(float("inf"))
     (1500, 0, None)
@@ -198,7 +197,7 @@ def valid_duration(milliseconds: float | None) -> float | None:
 
 
 def describe_value(value: Any) -> str:
-    """Return a value for a message: the beginning of a text, of anything else only its type.
+    """Return a value for a message: the beginning of a text, or the type of any other value.
 
     >>> describe_value("zzz"), describe_value([[]])
     ("'zzz'", 'arr')

@@ -1,7 +1,7 @@
-"""Differences of two sequences, such as the lines of two texts: ranges that both have, and ranges that differ.
+"""Differences of two sequences, such as the lines of two texts: common ranges and differing ranges.
 
-Where several results are equally good, `recorded_diff` makes the choice of the client, `align` pairs the earliest
-items, and `readable_diff` prefers long common ranges. All are bounded: large inputs that have little in common are
+Where several results are equally good, `recorded_diff` chooses the same one as Claude Code, `align` pairs the earliest
+items, and `readable_diff` prefers long common ranges. The run time is limited: large inputs with little in common are
 left unpaired.
 """
 
@@ -17,16 +17,16 @@ import msgspec
 Pair: TypeAlias = tuple[int, int]
 """Indexes of equal items in both sequences."""
 _Block: TypeAlias = tuple[int, int, int]
-"""Where items that both sequences have begin in each, and how many there are."""
+"""Start of a common range in each sequence, and its length."""
 _Reach: TypeAlias = dict[int, int]
-"""How far in the first sequence some number of edits gets, by diagonal: items removed minus items added."""
+"""Furthest position in the first sequence for a number of edits, by diagonal (items removed minus items added)."""
 _MAX_SEARCH_STEPS: Final = 250_001
 _MAX_PAIRS_PER_GAP: Final = 250_000
 _MAX_PAIRS: Final = 4 * _MAX_PAIRS_PER_GAP
 
 
 class DiffRange(msgspec.Struct, frozen=True):
-    """A range that both sequences have, or a place where they differ; there one range may be empty."""
+    """A common range, or a difference, where one of the ranges may be empty."""
 
     common: bool
     a: range
@@ -34,29 +34,29 @@ class DiffRange(msgspec.Struct, frozen=True):
 
 
 class Alignment(msgspec.Struct, frozen=True):
-    """Two sequences, from beginning to end, as alternating common and differing ranges."""
+    """Two whole sequences as alternating common and differing ranges."""
 
     parts: tuple[DiffRange, ...]
     loose: int = 0
-    """How many items were left unpaired because the search would have taken too long."""
+    """Number of items left unpaired because the search would take too long."""
 
     @property
     def pairs(self) -> list[Pair]:
-        """All pairs of what is common."""
+        """All pairs of common items."""
         return [pair for part in self.parts if part.common for pair in zip(part.a, part.b, strict=True)]
 
 
 class Hunk(msgspec.Struct, frozen=True):
-    """A part of a diff: the numbers of its first line in the old and the new text, and its lines."""
+    """A hunk of a diff: its first line numbers in the old and new text, and its lines."""
 
     old: int
     new: int
     lines: tuple[str, ...]
-    """Each with its sign: a space, `-` or `+`; a backslash begins a note."""
+    """Lines with their sign: a space, `-` or `+`; a backslash starts a note."""
 
 
 def common_ends(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many items two sequences have in common at the beginning, and at the end."""
+    """Return the number of common items at the start and end of two sequences."""
     max_length = min(len(a), len(b))
     head = tail = 0
     while head < max_length and a[head] == b[head]:
@@ -70,7 +70,7 @@ def common_ends(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[int, int]
 
 
 def recorded_diff(a: Sequence[str], b: Sequence[str]) -> list[DiffRange]:
-    """Return the shortest difference, as clients record it; what differs too much is one change."""
+    """Return the shortest difference, as Claude Code records it; too many differences become one change."""
     reaches = _search_edits(a, b, _MAX_SEARCH_STEPS)
     if reaches is None:
         return readable_diff(a, b, max_pairs=-1)
@@ -78,7 +78,7 @@ def recorded_diff(a: Sequence[str], b: Sequence[str]) -> list[DiffRange]:
 
 
 def _search_edits(a: Sequence[Hashable], b: Sequence[Hashable], max_steps: float = inf) -> list[_Reach] | None:
-    """Return how far 0, 1, … edits get, up to the fewest that suffice (Myers, 1986); None for too many steps."""
+    """Return the reaches for 0, 1, … edits up to the minimum (Myers, 1986); None after too many steps."""
     size_a, size_b = len(a), len(b)
     lowest, highest = -size_b, size_a
     reaches: list[_Reach] = []
@@ -108,7 +108,7 @@ def _search_edits(a: Sequence[Hashable], b: Sequence[Hashable], max_steps: float
 
 
 def _recorded_pairs(reaches: list[_Reach], size_a: int, size_b: int) -> Iterable[Pair]:
-    """Return what stays, going back from the end by the edit that gets further, or else by a removal."""
+    """Return the unchanged pairs, tracing back from the end; ties are resolved as removals."""
     removed: set[int] = set()
     added: set[int] = set()
     diagonal = size_a - size_b
@@ -128,8 +128,8 @@ def _recorded_pairs(reaches: list[_Reach], size_a: int, size_b: int) -> Iterable
 
 
 def _earliest_pairs(a: list[int], b: list[int]) -> Iterator[Pair]:
-    """Yield the pairs of a longest common subsequence, the earliest in `b` where several are as long."""
-    # The search starts at the end, so that it tells at each place how many edits are left from there.
+    """Yield the pairs of a longest common subsequence, the earliest in `b` if several are equally long."""
+    # The search starts at the end, so that it gives the number of remaining edits at each position.
     reaches = _search_edits(a[::-1], b[::-1]) or []
     place_a = place_b = 0
     while place_a < len(a) and place_b < len(b):
@@ -140,7 +140,7 @@ def _earliest_pairs(a: list[int], b: list[int]) -> Iterator[Pair]:
         reaches.pop()
         left = len(a) - place_a - 1
         diagonal = left - len(b) + place_b
-        # Diagonals that the search left out are reached to their ends.
+        # Diagonals omitted by the search count as completely reached.
         if abs(diagonal) < len(reaches) and reaches[-1].get(diagonal, left) >= left:
             place_a += 1
         else:
@@ -150,10 +150,10 @@ def _earliest_pairs(a: list[int], b: list[int]) -> Iterator[Pair]:
 def align(
     a: Sequence[Hashable], b: Sequence[Hashable], *, anchors: Sequence[Pair] = (), max_pairs: int = _MAX_PAIRS
 ) -> Alignment:
-    """Return what two sequences have in common in the same order, by the earliest pairs.
+    """Return the common items of two sequences in order, using the earliest pairs.
 
-    In large inputs, items that occur once in each are paired first, and the gaps between them are aligned
-    separately. `anchors` are pairs to keep, in rising order; `max_pairs` bounds how many pairs are compared.
+    In large inputs, items that occur once in each are paired first, and the gaps between them are aligned separately.
+    `anchors` are pairs to keep, in ascending order; `max_pairs` limits the number of compared pairs.
 
     >>> [(part.common, *map(len, (part.a, part.b))) for part in align("abcd", "abxd").parts]
     [(True, 2, 2), (False, 1, 1), (True, 1, 1)]
@@ -166,7 +166,7 @@ def align(
 
 class _Aligner:
     def __init__(self, a: Sequence[Hashable], b: Sequence[Hashable], max_pairs: int) -> None:
-        # Items are compared often, and numbers quickly.
+        # Items are compared often, and comparing numbers is fast.
         numbers: dict[Hashable, int] = {}
         self._a = [numbers.setdefault(item, len(numbers)) for item in a]
         self._b = [numbers.setdefault(item, len(numbers)) for item in b]
@@ -175,7 +175,7 @@ class _Aligner:
         self.loose = 0
 
     def align_gaps(self, gaps: list[tuple[range, range]]) -> None:
-        """Align gaps, and the gaps in them; not recursive, because many anchors may follow each other."""
+        """Align gaps and nested gaps; not recursive, because there may be many anchors."""
         while gaps:
             a, b = gaps.pop()
             head, tail = common_ends(self._a[a.start : a.stop], self._b[b.start : b.stop])
@@ -195,7 +195,7 @@ class _Aligner:
             pairs = _earliest_pairs([self._a[place] for place in shared], items_b)
             self.pairs += [(shared[place_a], b[place_b]) for place_a, place_b in pairs]
             return []
-        # Looking for anchors costs too, and a session may be written to make it cost much.
+        # Searching for anchors also has a limit, because a crafted session could make it expensive.
         self._pairs_left -= len(a) + len(b)
         anchors = _longest_increasing(self._unique_pairs(a, b)) if self._pairs_left > 0 else []
         if not anchors:
@@ -205,7 +205,7 @@ class _Aligner:
         return _gaps_between(anchors, a, b)
 
     def _unique_pairs(self, a: range, b: range) -> list[Pair]:
-        """Return the places of items that occur once in each range, by their order in `a`."""
+        """Return the positions of items that occur once in each range, in the order of `a`."""
         counts = Counter(self._a[a.start : a.stop])
         counts_b = Counter(self._b[b.start : b.stop])
         places_b = {self._b[place]: place for place in b}
@@ -220,7 +220,7 @@ def _gaps_between(anchors: Sequence[Pair], a: range, b: range) -> list[tuple[ran
 
 
 def _longest_increasing(pairs: list[Pair]) -> list[Pair]:
-    """Return the most pairs that do not cross, of pairs in the order of their first places."""
+    """Return the longest chain of pairs that do not cross, from pairs sorted by first position."""
     ends: list[int] = []
     last_pairs: list[int] = []
     previous: list[int] = []
@@ -238,7 +238,7 @@ def _longest_increasing(pairs: list[Pair]) -> list[Pair]:
 
 
 def _join_pairs(pairs: Iterable[Pair]) -> Iterator[_Block]:
-    """Yield unbroken runs of pairs."""
+    """Yield consecutive runs of pairs as blocks."""
     start_a = start_b = size = 0
     for place_a, place_b in pairs:
         if size and (place_a, place_b) == (start_a + size, start_b + size):
@@ -252,7 +252,7 @@ def _join_pairs(pairs: Iterable[Pair]) -> Iterator[_Block]:
 
 
 def _ranges(blocks: Iterable[_Block], size_a: int, size_b: int) -> list[DiffRange]:
-    """Return common and differing ranges in turn, by the blocks of what is common."""
+    """Return alternating common and differing ranges from common blocks."""
     ranges: list[DiffRange] = []
     end_a = end_b = 0
     for start_a, start_b, size in (*blocks, (size_a, size_b, 0)):
@@ -268,7 +268,7 @@ def _ranges(blocks: Iterable[_Block], size_a: int, size_b: int) -> list[DiffRang
 
 
 def matching_ranges(a: Sequence[str], b: Sequence[str]) -> list[DiffRange]:
-    """Return the ranges that `difflib` finds: the longest common one, then those on its sides."""
+    """Return the ranges of `difflib`: the longest common one, then those on its sides."""
     return _ranges(_longest_blocks(a, b), len(a), len(b))
 
 
@@ -281,9 +281,9 @@ def _longest_blocks(a: Sequence[str], b: Sequence[str]) -> Sequence[_Block]:
 def readable_diff(
     a: Sequence[str], b: Sequence[str], *, max_pairs: float = inf, max_equal_pairs: float = inf
 ) -> list[DiffRange]:
-    """Return the difference for readers: common ends, and between them long common ranges.
+    """Return a readable difference: common ends, and long common ranges between them.
 
-    With more pairs than allowed, all or equal ones, everything between the ends is one change.
+    If there are more pairs, or equal pairs, than allowed, everything between the ends is one change.
     """
     head, tail = common_ends(a, b)
     middle_a, middle_b = a[head : len(a) - tail], b[head : len(b) - tail]
@@ -295,13 +295,13 @@ def readable_diff(
 
 
 def count_equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return how many pairs of equal items there are."""
+    """Return the number of pairs of equal items."""
     counts = Counter(b)
     return sum([count * counts[item] for item, count in Counter(a).items()])
 
 
 def make_hunks(a: Sequence[str], b: Sequence[str], ranges: Sequence[DiffRange], context: int) -> list[Hunk]:
-    """Return the changed lines with their surroundings; changes whose surroundings touch share a hunk."""
+    """Return the changed lines with context; changes with overlapping context share a hunk."""
     return [
         Hunk(
             group[0].a.start + 1,
@@ -313,7 +313,7 @@ def make_hunks(a: Sequence[str], b: Sequence[str], ranges: Sequence[DiffRange], 
 
 
 def group_changes(ranges: Sequence[DiffRange], context: int) -> Iterator[list[DiffRange]]:
-    """Yield the ranges of each hunk: changes that are near each other, and a few items around them."""
+    """Yield the ranges of each hunk: nearby changes with context items."""
     group: list[DiffRange] = []
     for number, part in enumerate(ranges):
         if not part.common or (0 < number < len(ranges) - 1 and len(part.a) <= 2 * context):
@@ -336,7 +336,7 @@ def signed_runs(ranges: Iterable[DiffRange], a: Sequence[str], b: Sequence[str])
 
 
 def numbered_changes(lines: Iterable[str], old: int, new: int) -> Iterator[tuple[int, str, str]]:
-    """Yield number, sign and text of the changed lines of a hunk, and of one line around each change."""
+    """Yield number, sign and text of the changed lines of a hunk, with one line of context."""
     text_lines = [line for line in lines if not line.startswith("\\")]
     changed = {place for place, line in enumerate(text_lines) if line[:1] in {"+", "-"}}
     for place, line in enumerate(text_lines):

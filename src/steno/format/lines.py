@@ -1,8 +1,8 @@
-r"""Bytes → pieces that tile the file: records, and gaps for what is none.
+r"""Splits bytes into pieces that cover the file: records, and gaps for other bytes.
 
-Split on `\n` only. A sound line takes the fast path. Anything else (torn, glued, spliced, zero
-bytes, byte order mark, …) is searched for every record that can still be read; each oddity becomes
-a damage note with its span, and no byte is left out: the pieces laid end to end are the file.
+Lines are split at `\n` only. A valid line takes the fast path. In any other line (incomplete, joined, with zero bytes
+or a byte order mark, …) every readable record is recovered; each flaw becomes a damage note with its span. No byte is
+omitted: the concatenated pieces are the file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from steno.format.source import BytesSource, Damage, Source, Span
 
 LINE_CAP: Final = 64 << 20
 _HEAD_SIZE: Final = 4096
-# Shorter ones take longer per byte, longer ones no less long.
+# Smaller batches take longer per byte; larger ones are not faster.
 _BATCH_SIZE: Final = 1 << 16
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
@@ -23,7 +23,7 @@ _BatchPart = tuple[int, bytes | Gap, bool]
 
 
 def read_bytes(data: bytes, *, cap: int = LINE_CAP) -> Iterator[Piece]:
-    r"""Yield the pieces of a whole file held in memory.
+    r"""Yield the pieces of a file in memory.
 
     >>> [type(p).__name__ for p in read_bytes(b'{"type":"tag"}{"type":"mode"}\n\x00\n')]
     ['Record', 'Record', 'Gap']
@@ -32,13 +32,13 @@ def read_bytes(data: bytes, *, cap: int = LINE_CAP) -> Iterator[Piece]:
 
 
 def read_records(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Record]:
-    """Yield the records of a source and pass over the gaps."""
+    """Yield the records of a source, skipping gaps."""
     return (piece for piece in read_pieces(source, start, cap=cap) if isinstance(piece, Record))
 
 
 def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Piece]:
     """Yield the pieces of `source` from `start`, which must be the beginning of a line."""
-    # As `read_line_batches` and `read_line` together, without a call for every line.
+    # Equivalent to `read_line_batches` with `read_line`, without a call for every line.
     after_zeros = False
     for offset, data, ended in _split_batches(source.chunks(start), start, cap):
         if isinstance(data, Gap):
@@ -48,7 +48,7 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
         ending = b"\n" if ended else b""
         begin, size = 0, len(data)
         while begin <= size:
-            # Most lines are long: to look for the end of each is faster than to split them all.
+            # Most lines are long, so searching for each newline is faster than splitting all lines.
             stop = data.find(b"\n", begin)
             stop = size if stop < 0 else stop
             line = data[begin:stop]
@@ -66,7 +66,7 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
 
 
 class LineBatch:
-    """Lines that lie behind one another, as bytes, without the newline of the last."""
+    """Consecutive lines as bytes, without the last newline."""
 
     __slots__ = ("after_zeros", "data", "ended", "offset")
 
@@ -74,17 +74,17 @@ class LineBatch:
         self.data = data
         self.offset = offset
         self.ended = ended
-        """Whether there is a newline behind it; only the last line of a file may have none."""
+        """Whether a newline follows; false only for the last line of a file."""
         self.after_zeros = after_zeros
-        """Whether zero bytes stand before it on its first line."""
+        """Whether zero bytes precede it on its first line."""
 
     def line_at(self, start: int, stop: int) -> "LineBatch":
-        """Return one of its lines, by where it begins and ends."""
+        """Return the line with the given start and end."""
         zeros = self.after_zeros and not start
         return LineBatch(self.data[start:stop], self.offset + start, ended=self.ended, after_zeros=zeros)
 
     def lines(self) -> Iterator["LineBatch"]:
-        """Yield each line as a stretch of its own."""
+        """Yield each line as a separate batch."""
         start = 0
         for line in self.data.split(b"\n"):
             yield self.line_at(start, start + len(line))
@@ -92,7 +92,7 @@ class LineBatch:
 
 
 def read_line_batches(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[LineBatch | Gap]:
-    """Yield a source in stretches of many lines each; zero bytes and oversize lines come as gaps.
+    """Yield a source in batches of many lines; zero bytes and oversize lines are gaps.
 
     `start` must be the beginning of a line.
     """
@@ -122,7 +122,7 @@ def _salvage(data: bytes, offset: int, *, ended: bool, after_zeros: bool) -> Ite
 
 
 def make_record(line: LineBatch) -> Record | None:
-    """Return the record of a line that is sound, as nearly all are; None for any other."""
+    """Return the record of a valid line; None for any other line."""
     data = line.data
     try:
         envelope = decode_envelope(data)
@@ -134,7 +134,7 @@ def make_record(line: LineBatch) -> Record | None:
 
 
 def _split_batches(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_BatchPart]:
-    """Yield (offset, lines without the newline of the last, had a newline), and gaps."""
+    """Yield (offset, lines without the last newline, whether a newline follows), and gaps."""
     parts: list[bytes] = []
     buffered = 0
     for chunk in _extract_zero_runs(chunks):
@@ -151,7 +151,7 @@ def _split_batches(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_
             parts, buffered = [], 0
             last = chunk.rfind(b"\n")
             for start, stop in _batch_bounds(chunk, first + 1, last, min(cap, _BATCH_SIZE)):
-                # Longer than it may be it is only where it is a single line.
+                # Only a batch of a single line can exceed the maximum size.
                 yield _line_part(offset, [chunk[start:stop]], stop - start, cap, b"\n")
                 offset += stop - start + 1
             rest = chunk[last + 1 :]
@@ -165,7 +165,7 @@ def _split_batches(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_
 
 
 def _batch_bounds(chunk: bytes, start: int, last: int, max_size: int) -> Iterator[tuple[int, int]]:
-    """Yield where stretches begin and end, up to the last newline; each has a line at least."""
+    """Yield the bounds of batches up to the last newline; each has at least one line."""
     while start <= last:
         stop = chunk.rfind(b"\n", start, start + max_size + 1)
         if stop < 0:
@@ -175,9 +175,9 @@ def _batch_bounds(chunk: bytes, start: int, last: int, max_size: int) -> Iterato
 
 
 def _extract_zero_runs(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
-    """Yield the chunks; zeros that begin a line and go on to the end of one come as their number.
+    """Yield the chunks, with runs of zeros from line start to line end replaced by their length.
 
-    However many chunks they fill, they are one hole, and none of it is held.
+    A run may span any number of chunks without being held in memory.
     """
     zeros = 0
     in_line = False
@@ -201,7 +201,7 @@ def _extract_zero_runs(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
 
 
 def _without_leading_zeros(chunk: bytes) -> bytes:
-    # To compare is many times faster than to strip, and in a hole of gigabytes all are equal.
+    # Comparing is much faster than stripping, and holes of gigabytes consist only of zeros.
     return b"" if _all_zero(chunk) else chunk.lstrip(b"\0")
 
 
@@ -223,20 +223,20 @@ def _zero_gap(offset: int, length: int) -> Gap:
 
 
 class LineFeed:
-    """Yields the pieces of a growing file, each once it is complete, however its bytes are split."""
+    """Yields each piece of a growing file once it is complete, however its bytes are split."""
 
     def __init__(self, start: int = 0, *, cap: int = LINE_CAP) -> None:
         self.offset = start
-        """Offset of the line that is not complete yet."""
+        """Offset of the incomplete line."""
         self.buffered = 0
         """Number of its bytes so far."""
-        # In the middle of a file the beginning of the first line is unknown.
+        # When starting in the middle of a file, the beginning of the first line is unknown.
         self._inside = start > 0
         self._cap = cap
         self._parts: list[bytes] = []
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """Add the next bytes of the file and yield the pieces that they complete."""
+        """Add the next bytes of the file; yield the pieces that they complete."""
         end = data.rfind(b"\n") + 1
         if end:
             yield from self._complete_lines(data[:end])
@@ -271,7 +271,7 @@ class LineFeed:
             self._parts = [b"".join((*self._parts, rest))[:_HEAD_SIZE]]
 
     def _complete_last_line(self) -> Iterator[Piece]:
-        """Yield a last line that lacks only its newline: no part of a record decodes as one."""
+        """Yield a last line that only lacks its newline: an incomplete record never decodes."""
         if not self._parts or self.buffered > self._cap or not self._parts[-1].endswith(b"}"):
             return
         record = make_record(LineBatch(b"".join(self._parts), self.offset, ended=False))

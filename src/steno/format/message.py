@@ -1,7 +1,7 @@
 """The typed parts of a record: every field of its envelope, the API message and the content blocks.
 
-Known blocks are typed; any other is an `UnknownBlock` that keeps its fields. Bodies other than the
-message stay undecoded `Raw`. Reading never raises.
+Known blocks are typed; any other is an `UnknownBlock` that keeps its fields. Bodies other than the message stay
+undecoded `Raw`. Reading never raises.
 """
 
 from collections.abc import Callable
@@ -13,31 +13,31 @@ from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, fill_struct
 
 EMPTY_RAW: Final = msgspec.Raw()
 _DECODED: Final = "read"
-"""What is decoded once it is asked for, and then kept beside the fields."""
+"""Attribute that caches a value decoded on first access."""
 
 
 class _TaggedBlock(msgspec.Struct, frozen=True, tag_field="type"):
     @property
     def type(self) -> str:
-        """The block's type as it stands in the file."""
+        """The block's type as written in the file."""
         return str(self.__struct_config__.tag)
 
 
 class Text(_TaggedBlock, frozen=True, tag="text"):
-    """Words."""
+    """Text."""
 
     text: str = ""
 
 
 class Thinking(_TaggedBlock, frozen=True, tag="thinking"):
-    """Reasoning, with the signature the API wants back. Newer clients keep only the signature."""
+    """Thinking, with the signature that the API requires. Recent versions of Claude Code keep only the signature."""
 
     thinking: str = ""
     signature: str = ""
 
 
 class RedactedThinking(_TaggedBlock, frozen=True, tag="redacted_thinking"):
-    """Reasoning that only the API can read."""
+    """Thinking that only the API can read."""
 
     data: str = ""
 
@@ -49,7 +49,7 @@ class _CallBlock(_TaggedBlock, frozen=True, dict=True):
 
     @property
     def input(self) -> dict[str, Any]:
-        """The arguments; empty when they are missing or not an object."""
+        """The input; empty if missing or not an object."""
         tool_input = vars(self).get(_DECODED)
         if tool_input is None:
             value = decode_lenient(self.raw_input) if self.raw_input else None
@@ -63,11 +63,11 @@ class ToolUse(_CallBlock, frozen=True, tag="tool_use"):
 
 
 class ServerToolUse(_CallBlock, frozen=True, tag="server_tool_use"):
-    """A tool call that the API itself carries out."""
+    """A tool call that the API executes."""
 
 
 class ToolResult(_TaggedBlock, frozen=True, tag="tool_result", dict=True):
-    """What a tool call gave back: a string, blocks, or an error."""
+    """The result of a tool call: a string, blocks, or an error."""
 
     tool_use_id: str = ""
     raw_content: msgspec.Raw = msgspec.field(name="content", default=EMPTY_RAW)
@@ -84,16 +84,16 @@ class ToolResult(_TaggedBlock, frozen=True, tag="tool_result", dict=True):
 
     @property
     def text(self) -> str:
-        """The words of the content, other blocks left out."""
+        """The text blocks of the content."""
         texts = [block.text for block in self.blocks if type(block) is Text]
         return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
 SYNTHETIC: Final = "<synthetic>"
-"""The model that messages name which the client wrote itself."""
+"""Model name in messages that Claude Code itself generates."""
 THINKING_TYPES: Final = ("thinking", "redacted_thinking")
 CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
-"""The types of blocks that call a tool."""
+"""Types of blocks that call a tool."""
 
 
 class _SourceBlock(_TaggedBlock, frozen=True):
@@ -101,18 +101,18 @@ class _SourceBlock(_TaggedBlock, frozen=True):
 
     @property
     def source(self) -> dict[str, Any]:
-        """Where the bytes are: `{"type": "base64", "media_type": …, "data": …}` or a URL."""
+        """Location of the bytes: `{"type": "base64", "media_type": …, "data": …}` or a URL."""
         value = decode_lenient(self.raw_source) if self.raw_source else None
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     @property
     def media_type(self) -> str:
-        """The declared media type, or nothing."""
+        """The declared media type, or an empty string."""
         return str(self.source.get("media_type", ""))
 
 
 class Image(_SourceBlock, frozen=True, tag="image"):
-    """A picture."""
+    """An image."""
 
 
 class Document(_SourceBlock, frozen=True, tag="document"):
@@ -128,7 +128,7 @@ class ToolReference(_TaggedBlock, frozen=True, tag="tool_reference"):
 
 
 class UnknownBlock(msgspec.Struct, frozen=True):
-    """A block of a type, or of a shape, that is not known here. Nothing of it is lost."""
+    """A block of unknown type or structure. All its fields are kept."""
 
     type: str
     fields: dict[str, Any]
@@ -139,9 +139,9 @@ _KnownBlock: TypeAlias = (
 )
 Block: TypeAlias = _KnownBlock | UnknownBlock
 Content: TypeAlias = str | tuple[Block, ...] | None
-"""What `content` may be: a plain string, blocks, or nothing."""
+"""Type of `content`: a plain string, blocks, or None."""
 KnownContent: TypeAlias = str | tuple[_KnownBlock, ...] | None
-"""The same where every block is of a known type and shape, as the decoder reads it at once."""
+"""Type of `content` if all blocks have a known type and structure; decoded in one step."""
 
 _CONTENT_DECODER: Final = msgspec.json.Decoder(KnownContent)
 
@@ -200,19 +200,19 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def cache_1h(self) -> int:
-        """Tokens written to the one-hour cache."""
+        """Tokens written to the 1-hour cache."""
         return self.cache_creation.ephemeral_1h_input_tokens if self.cache_creation else 0
 
     @property
     def cache_5m(self) -> int:
-        """Tokens written to the five-minute cache; old clients do not tell the tiers apart."""
+        """Tokens written to the 5-minute cache; old versions of Claude Code do not separate the tiers."""
         if self.cache_creation is None:
             return self.cache_creation_input_tokens
         return self.cache_creation.ephemeral_5m_input_tokens
 
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
-        """Tokens: fresh, output, written to the short and the long cache, read; never below 0."""
+        """Tokens: input, output, 5-minute cache write, 1-hour cache write, cache read; never negative."""
         counts = (self.input_tokens, self.output_tokens, self.cache_5m, self.cache_1h, self.cache_read_input_tokens)
         if min(counts) >= 0:
             return counts
@@ -221,12 +221,12 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def context(self) -> int:
-        """Everything the model read for this response."""
+        """Context size: all input tokens of this response."""
         return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """The API message inside a user or assistant record; `content` as it is, `blocks` to read."""
+    """The API message in a user or assistant record; `content` as written, `blocks` decoded."""
 
     model: str | None = None
     id: str | None = None
@@ -237,7 +237,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The content, block by block; a plain string is one text block."""
+        """The content blocks; a plain string is one text block."""
         content = self.content
         if isinstance(content, str):
             return (Text(content),)
@@ -245,7 +245,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
 
 class KnownMessage(Message, frozen=True, gc=False):
-    """A message that the decoder reads at once: nothing in it is of an unknown shape."""
+    """A message decoded in one step because all its fields have known types."""
 
     content: KnownContent = None
 
@@ -254,7 +254,7 @@ _MESSAGE_DECODER: Final = msgspec.json.Decoder(KnownMessage)
 
 
 def decode_message(raw: msgspec.Raw) -> Message | None:
-    """Return the message, None when the value is no object."""
+    """Decode a message; return None if the value is not an object."""
     try:
         return _MESSAGE_DECODER.decode(raw)
     except DECODE_ERRORS:
@@ -269,15 +269,15 @@ def decode_message(raw: msgspec.Raw) -> Message | None:
 
 
 class ForkOrigin(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Where a copied record comes from (`forkedFrom`)."""
+    """Origin of a copied record (`forkedFrom`)."""
 
     session_id: str | None = None
 
 
 class Envelope(msgspec.Struct, rename="camel", gc=False):
-    """The fields around a record's body. Every field may be missing."""
+    """The fields around the body of a record. Every field is optional."""
 
-    # In the order that clients write them: the decoder looks for the next one first.
+    # In the order in which Claude Code writes them, because the decoder tries the next field first.
     parent_uuid: str | None = None
     is_sidechain: bool | None = None
     user_type: str | None = None
@@ -309,7 +309,7 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     is_api_error_message: bool | None = None
     content: msgspec.Raw = EMPTY_RAW
     origin: msgspec.Raw = EMPTY_RAW
-    # Rare, and worth knowing of at once: to look for them in every line takes longer.
+    # Rare fields that readers need without decoding the line again.
     lineage: msgspec.Raw = msgspec.field(name="session_id", default=EMPTY_RAW)
     forked_from: Any = None
     """`ForkOrigin` or `Raw`."""
@@ -320,7 +320,7 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
 
 
 class RecordFields(Envelope, rename="camel", gc=False):
-    """The envelope, and fields of single record types that are decoded without the rest of the body."""
+    """The envelope plus fields of single record types, decoded without the rest of the body."""
 
     duration_ms: float | None = None
     repeats_compact_summary: bool | None = None
@@ -337,9 +337,9 @@ _FieldsT = TypeVar("_FieldsT", bound=RecordFields)
 
 
 def projection(names: str) -> Callable[[type[_FieldsT]], type[_FieldsT]]:
-    """Reduce a subclass of `RecordFields` to the fields named here, and those that it declares itself.
+    """Reduce a subclass of `RecordFields` to the named fields and its own declarations.
 
-    The result is no subclass at run time: a decoder takes longer for each field of its struct.
+    The result is not a subclass at run time, because decoding takes longer with every field.
     """
 
     def reduce_fields(declared: type[_FieldsT]) -> type[_FieldsT]:
@@ -369,7 +369,7 @@ class _StrictEnvelope(Envelope, rename="camel", gc=False):
 
 class _LenientEnvelope(Envelope, rename="camel", gc=False):
     message: msgspec.Raw = EMPTY_RAW
-    """Its bytes, for `decode_message`."""
+    """Undecoded, for `decode_message`."""
     forked_from: msgspec.Raw = EMPTY_RAW
 
 
@@ -377,9 +377,9 @@ _ENVELOPE_DECODER: Final = msgspec.json.Decoder(_StrictEnvelope)
 
 
 def decode_envelope(line: bytes) -> Envelope:
-    """Return the envelope of a line; the fast path.
+    """Decode the envelope of a line; the fast path.
 
-    Raises on what is not strict JSON or has a field of an unexpected type.
+    Raises on invalid JSON or a field of an unexpected type.
     """
     try:
         return _ENVELOPE_DECODER.decode(line)
@@ -388,7 +388,7 @@ def decode_envelope(line: bytes) -> Envelope:
 
 
 def read_envelope(line: bytes) -> Envelope | None:
-    """Return the envelope of any line that holds a JSON object, however odd its fields."""
+    """Return the envelope of any line that contains a JSON object, ignoring fields of unexpected types."""
     try:
         return decode_envelope(line)
     except DECODE_ERRORS:

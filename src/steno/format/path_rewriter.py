@@ -1,13 +1,13 @@
-"""Rewrites the paths of a project in JSON to another folder; no other bytes change.
+"""Rewrites the paths of a project in JSON to another directory; no other bytes change.
 
     paths = PathRewriter([("/home/ada/work", "/srv/work")])
     paths.rewrite(line)            # bytes in, bytes and a count out
-    paths.inverse().rewrite(…)     # the way back
+    paths.inverse().rewrite(…)     # reverse the change
 
-A string is rewritten when it is the folder itself or a path below it, has no control character, and
-is not in a field that holds text: a message, a command, the output of one. Text is not changed,
-with one exception: the client's own note of where it saved a long output, because a model follows
-it. Records of API requests are not changed, since they contain a hash of themselves.
+A string is rewritten if it is the directory itself or a path below it, has no control character, and is not in a field
+that contains text: a message, a command, or its output. Text is not changed, with one exception: Claude Code's note
+with the path of a saved long output, because the model reads that path. Records of API requests are not changed, since
+they contain a hash of themselves.
 """
 
 import re
@@ -29,10 +29,10 @@ TEXT_FIELDS: Final = frozenset(
         *("toolUseResult", "workingDirectory"),
     }
 )
-"""The names of fields in which nothing is changed: what was said, and what the model was told.
+"""Names of text fields, in which nothing is rewritten.
 
-`workingDirectory` is of the latter: the client compares it with where it is, and tells the model of
-the move, which it would not if it were rewritten.
+`workingDirectory` is included because Claude Code compares it with the current directory and tells the model if it has
+changed.
 """
 _STRING_END: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _CONTROL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:[nrtbf]|u00[01])")
@@ -48,7 +48,7 @@ _BLANKS: Final = b" \t\r\n"
 
 
 class PathRewriter:
-    """Folders and what they are now, the deepest first; a folder may stay what it is."""
+    """Old and new directories, deepest first; a directory may map to itself."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self.pairs: tuple[tuple[str, str], ...] = tuple(sorted(dict(pairs).items(), key=lambda pair: -len(pair[0])))
@@ -57,17 +57,17 @@ class PathRewriter:
             turned = _is_windows(old) != _is_windows(new)
             for before, after in zip(_spellings(old), _spellings(new), strict=True):
                 self._new.setdefault(before, _FolderSpelling(after, turned=turned))
-        # The longest first: what a deeper folder has become wins.
+        # Longest first, so that the mapping of a nested directory has precedence.
         self._olds = tuple(sorted(self._new, key=len, reverse=True))
         either = b"|".join(re.escape(old) + _FOLDER_END.pattern for old in self._olds) or b"(?!)"
         self._saved = re.compile(_PERSISTED_OUTPUT_PREFIX + b"(" + either + b")")
 
     def inverse(self) -> "PathRewriter":
-        """Return the way back."""
+        """Return the rewriter for the opposite direction."""
         return PathRewriter((new, old) for old, new in self.pairs)
 
     def rewrite_path(self, path: str) -> str:
-        """Return where a path leads now."""
+        """Return the new path for a path."""
         for old, new in self.pairs:
             if path == old or path.startswith(old + ("\\" if _is_windows(old) else "/")):
                 rest = path[len(old) :]
@@ -77,8 +77,8 @@ class PathRewriter:
         return path
 
     def rewrite(self, data: bytes) -> tuple[bytes, int]:
-        """Return a piece of JSON, or a line, with the paths as they are now, and how many."""
-        # To look for bytes is far cheaper than to match: most lines have none of these.
+        """Rewrite a JSON text or line; return it with the number of changed paths."""
+        # A byte search is much faster than matching, and most lines contain no path.
         if not any(old in data for old in self._olds) or (_API in data and _API_REQUEST.search(data)):
             return data, 0
         replacements = sorted(self._replacements(data))
@@ -116,14 +116,14 @@ class PathRewriter:
         for old in self._olds:
             at = data.find(b'"' + old)
             while at >= 0:
-                # A quote behind a backslash is part of a text; any other here opens a string.
+                # A quote after a backslash is inside a string; any other quote here starts one.
                 if data[at - 1 : at] != b"\\" and _FOLDER_END.match(data, at + 1 + len(old)):
                     matches.setdefault(at + 1, old)
                 at = data.find(b'"' + old, at + 1)
         return matches
 
     def _persisted_output_matches(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the same for the client's notes of where it saved something."""
+        """Yield the replacements in notes about saved output."""
         at = data.find(_PERSISTED_OUTPUT)
         while at >= 0:
             match = self._saved.match(data, at)
@@ -137,7 +137,7 @@ class _FolderSpelling(msgspec.Struct, frozen=True):
     turned: bool
 
     def convert_separators(self, rest: bytes) -> bytes:
-        """Return the rest of a path as this folder's system writes it."""
+        """Return the rest of a path with the separators of the new directory's system."""
         if _is_windows(self.name.decode("utf-8", "replace")):
             return rest.replace(b"/", b"\\\\")
         return rest.replace(b"\\\\", b"/")
@@ -148,7 +148,7 @@ def _is_windows(path: str) -> bool:
 
 
 def _spellings(path: str) -> Sequence[bytes]:
-    """Return how JSON may spell a path: as the clients do, in ASCII, with slashes escaped."""
+    """Return the JSON spellings of a path: as Claude Code writes it, in ASCII, and with escaped slashes."""
     usual = encode(path)[1:-1]
     ascii_only = re.sub(r"[^\x00-\x7f]", _escape_utf16, usual.decode("utf-8", "replace")).encode()
     return usual, ascii_only, usual.replace(b"/", b"\\/"), ascii_only.replace(b"/", b"\\/")
@@ -160,7 +160,7 @@ def _escape_utf16(match: re.Match[str]) -> str:
 
 
 def _field_of_value(line: bytes, start: int) -> bytes | None:
-    """Return the name of the field whose value begins at a quote; None for one of a list."""
+    """Return the name of the field whose value starts at a quote; None for an item of a list."""
     before = line[max(0, start - 200) : start].rstrip(_BLANKS)
     if not before.endswith(b":"):
         return None if before else b""
@@ -169,7 +169,7 @@ def _field_of_value(line: bytes, start: int) -> bytes | None:
 
 
 def _fields_of_list_items(line: bytes) -> dict[int, bytes]:
-    """Return for each string in a list the name of the field that the list belongs to."""
+    """Return, for each string in a list, the name of the field that contains the list."""
     owners: dict[int, bytes] = {}
     enclosing: list[bytes] = []
     name = b""

@@ -1,12 +1,12 @@
-"""How the client names its folders and files: builders, `classify_path` and project slugs.
+"""Names of Claude Code's directories and files: path builders, `classify_path` and project slugs.
 
-Strings only: every path here is relative to a config folder and joined with `/`, on every system.
+Strings only: every path is relative to a config directory and joined with `/`, on every system.
 
     projects/<slug>/<session>.jsonl                              a session
     projects/<slug>/agent-<agent>.jsonl                          its sub-agents (2.0.x)
     projects/<slug>/<session>/subagents/agent-<agent>.jsonl      its sub-agents (2.1.x)
     projects/<slug>/<session>/subagents/workflows/<run>/…        those of a workflow, and its journal
-    conversations/<slug with _>/<timestamp>.jsonl                a dialect that no client writes
+    conversations/<slug with _>/<timestamp>.jsonl                a dialect that Claude Code does not write
 """
 
 import re
@@ -23,12 +23,11 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def slug_for_path(path: str) -> str:
-    """Return the name of the project folder for a working folder (symlinks already resolved).
+    """Return the project directory name for a working directory (symlinks already resolved).
 
-    One `-` for every character that is no ASCII letter or digit; above 200 characters the first
-    200 and a hash of the whole path. The client counts as JavaScript does, in UTF-16 code units:
-    two for a character outside the basic plane. That last point is an inference; no real folder
-    with such a name has been seen.
+    Every character that is not an ASCII letter or digit becomes `-`; above 200 characters, the name is the first 200
+    and a hash of the whole path. Claude Code counts as JavaScript does, in UTF-16 code units: two for a character
+    outside the basic plane. This is inferred; no such directory has been observed.
 
     >>> slug_for_path("/home/ada/dot.dir/ünï")
     '-home-ada-dot-dir--n-'
@@ -40,7 +39,7 @@ def slug_for_path(path: str) -> str:
 
 
 def dialect_slug(path: str) -> str:
-    """Return the project folder's name in the `conversations/` dialect: `/` becomes `_`.
+    """Return the project directory name in the `conversations/` dialect: `/` becomes `_`.
 
     >>> dialect_slug("/home/ada/my-work")
     '_home_ada_my-work'
@@ -49,18 +48,18 @@ def dialect_slug(path: str) -> str:
 
 
 def slug_candidates(path: str) -> tuple[str, ...]:
-    """Return every folder name that a client or a published rule would give `path`, likeliest first.
+    """Return all possible project directory names for `path`, most likely first.
 
-    Besides `slug_for_path`: unshortened (clients up to 2.1.42), only `/` replaced (the published rule),
+    In addition to `slug_for_path`: not shortened (Claude Code up to 2.1.42), only `/` replaced (the published rule),
     both without the leading `-` (one published checklist), and the `_` dialect.
     """
     return tuple(dict.fromkeys(name for name in _slugs_by_rule(path) if name))
 
 
 def slug_by_same_rule(name: str, path: str, other: str) -> str:
-    """Return the folder name of another path by the rule that gave `path` the name it has.
+    """Return the directory name of another path by the rule that produces `name` for `path`.
 
-    A rule that would make a longer name than folders can have gives way to the clients' own.
+    Falls back to Claude Code's own rule if the result would exceed the maximum length of file names.
 
     >>> slug_by_same_rule("_home_ada_a", "/home/ada/a", "/srv/b.c"), slug_by_same_rule("x", "/home/ada/a", "/srv/b")
     ('_srv_b.c', '-srv-b')
@@ -84,9 +83,9 @@ def _slugs_by_rule(path: str) -> tuple[str, ...]:
 
 
 def guess_project(name: str) -> str:
-    r"""Guess, for people to read, the working folder behind a project folder's name.
+    r"""Guess the working directory from a project directory name, for display.
 
-    The name has lost what stood for each `-`, so this is for files that do not say their `cwd`.
+    The name does not preserve the replaced characters, so use this only for files without `cwd`.
 
     >>> guess_project("-home-ada-work--claude-worktrees-wt9")
     '/home/ada/work/.claude/worktrees/wt9'
@@ -108,7 +107,7 @@ def guess_project(name: str) -> str:
 
 
 def project_from_slug(name: str) -> str:
-    """Return the working folder that a folder's name stands for; nothing for any other name.
+    """Return the working directory guessed from a directory name; empty if it is not a project directory name.
 
     >>> project_from_slug("_home_ada_work"), project_from_slug("backup")
     ('/home/ada/work', '')
@@ -124,7 +123,7 @@ def _replace_with_dashes(path: str) -> str:
 
 
 def _java_hash(text: str) -> int:
-    """Hash as Java's `String.hashCode`: over UTF-16 code units, in 32 signed bits."""
+    """Compute Java's `String.hashCode`: over UTF-16 code units, in 32 signed bits."""
     code_units = text.encode("utf-16-le", "surrogatepass")
     total = 0
     for low, high in zip(code_units[::2], code_units[1::2], strict=True):
@@ -174,14 +173,14 @@ Role = Literal[
     "unknown",
     "workflow",
 ]
-"""What a file is for."""
+"""Purpose of a file."""
 
 
 class PathInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a file's name and the folders around it say. Empty where they do not say it.
+    """Classification of a file by its name and parent directories. Fields are empty if unknown.
 
-    `name` is the file's name, or what its role goes by: a plan, command or agent definition
-    without `.md`, a skill's folder, a memory's path below `memory/`.
+    `name` is the file name, or for some roles a shorter name: a plan, command or agent definition without `.md`, a
+    skill's directory, a memory's path below `memory/`.
     """
 
     role: Role
@@ -197,7 +196,7 @@ _AGENT_ID: Final = r"[0-9a-f]{7}|[0-9a-f]{17}|a[0-9A-Za-z_-]+-[0-9a-f]{16}"
 
 
 def is_uuid(text: str) -> bool:
-    """Say whether `text` is a UUID written the usual way, of any version.
+    """Return whether `text` is a UUID in the usual notation, of any version.
 
     >>> is_uuid("62ecc684-5437-43ff-95cf-5c331fca7ea1"), is_uuid("62ecc684")
     (True, False)
@@ -211,7 +210,7 @@ def _uuid_pattern() -> re.Pattern[str]:
 
 
 def is_agent_id(text: str) -> bool:
-    """Say whether `text` is a sub-agent's id in one of the shapes the clients have used.
+    """Return whether `text` is a sub-agent ID in one of the formats that Claude Code has used.
 
     >>> [is_agent_id(t) for t in ("a318043", "aa4e0dbe5b26c1968", "areview-0123456789abcdef", "x")]
     [True, True, True, False]
@@ -222,29 +221,26 @@ def is_agent_id(text: str) -> bool:
 # Builders
 
 JSONL_SUFFIX: Final = ".jsonl"
-"""How the names of transcripts end."""
-
-
-"""How the names of transcripts end."""
+"""File name suffix of transcripts."""
 
 
 def session_path(project: str, session_id: str) -> str:
-    """Return where the session of a project folder is kept."""
+    """Return the path of a session."""
     return f"projects/{project}/{session_id}.jsonl"
 
 
 def meta_path(agent: str) -> str:
-    """Return the `.meta.json` that lies beside a sub-agent's transcript."""
+    """Return the path of the `.meta.json` next to a sub-agent's transcript."""
     return agent.removesuffix(".jsonl") + ".meta.json"
 
 
 def tool_result_path(project: str, session_id: str, name: str) -> str:
-    """Return where a tool result that was too big for the session is kept."""
+    """Return the path of a tool result that was too large for the session."""
     return f"projects/{project}/{session_id}/tool-results/{name}"
 
 
 def file_history_name(path: str, version: int) -> str:
-    """Return the name of the backup of the file at an absolute path."""
+    """Return the file name of a backup of the file at an absolute path."""
     from hashlib import sha256
 
     digest = sha256(path.encode("utf-8", "surrogateescape")).hexdigest()
@@ -252,11 +248,11 @@ def file_history_name(path: str, version: int) -> str:
 
 
 def plan_path(name: str) -> str:
-    """Return where a plan is kept."""
+    """Return the path of a plan."""
     return f"plans/{name}.md"
 
 
-# Backwards: from names to what they mean
+# Classification of paths
 
 CONFIG_FOLDERS: Final = frozenset(
     {
@@ -266,7 +262,7 @@ CONFIG_FOLDERS: Final = frozenset(
         *("telemetry", "todos"),
     }
 )
-"""The folders of a config folder in which no transcript is kept."""
+"""Directories of a config directory that contain no transcripts."""
 _SLUG: Final = r"(?P<slug>[^/]+)"
 _SESSION: Final = r"(?P<session_id>[^/]+)"
 _AGENT: Final = r"agent-(?P<agent_id>[^/]+)"
@@ -319,10 +315,10 @@ def _path_rules() -> tuple[tuple[Role, re.Pattern[str]], ...]:
 
 
 def classify_path(relative_path: str) -> PathInfo:
-    """Say what a file is by its path relative to a config folder.
+    """Classify a file by its path relative to a config directory.
 
-    Folders above the config folder (`…/.claude/`, `…/projects/`) may be there too. A transcript in
-    an odd place is known by its own name. Nothing is ever refused: what is not known is `unknown`.
+    Parent directories of the config directory (`…/.claude/`, `…/projects/`) may be included. A transcript in an unusual
+    directory is recognized by its name. Unrecognized files are `unknown`.
 
     >>> classify_path("tasks/62ecc684-5437-43ff-95cf-5c331fca7ea1/3.json").name
     '3'
@@ -344,10 +340,10 @@ def classify_path(relative_path: str) -> PathInfo:
 
 
 def classify_transcript(parts: Sequence[str]) -> PathInfo:
-    """Say what a `.jsonl` file is by its name and the few folders around it, wherever it lies.
+    """Classify a `.jsonl` file by its name and parent directories, wherever it is.
 
-    Unlike `classify_path` this takes the names of config folders for nothing special, and it is fast.
-    A name that says nothing gives `unknown`: look inside.
+    Unlike `classify_path` this gives no special meaning to the names of config directories, and it is fast. For an
+    inconclusive name it returns `unknown`; the content must then be read.
     """
     name, stem = parts[-1], parts[-1].removesuffix(".jsonl")
     at = len(parts) - 1
@@ -370,7 +366,7 @@ def classify_transcript(parts: Sequence[str]) -> PathInfo:
 
 
 def _below_config_folder(parts: list[str]) -> list[str]:
-    """Cut off what stands above the config folder, as far as the names tell."""
+    """Remove the parent directories of the config directory, as far as they are recognizable."""
     folders = parts[:-1]
     if not folders or folders[0] in CONFIG_FOLDERS:
         return parts

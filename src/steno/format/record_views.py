@@ -1,13 +1,13 @@
-"""Typed views of a record's own fields: one struct per kind, built from the catalogue when asked for.
+"""Typed views of the fields of each record kind: structs generated from the catalogue on demand.
 
     view_of("system/turn_duration", line).duration_ms
     view_of("attachment/hook_success", line).exit_code      the attachment's fields, not wrapped
     result_view("Bash", raw_tool_use_result).stdout
     input_view("Edit", raw_input).old_string
 
-The envelope (ids, times, the message) belongs to the record and is left out. Nothing raises on a
-JSON object: a field that is missing or does not fit its type is None, and a kind or tool that is
-not in the catalogue gives a `GenericView` with all its `fields`.
+The envelope (IDs, times, the message) belongs to the record and is omitted. A JSON object never raises: a field that is
+missing or has the wrong type is None, and a kind or tool that is not in the catalogue gives a `GenericView` with all
+its `fields`.
 """
 
 import keyword
@@ -23,7 +23,7 @@ from steno.format.lenient_json import decode_lenient
 
 _BAD: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _BODIES: Final = {"attachment": "attachment", "progress": "data"}
-# The message and the tool result have readers of their own; `requestId` is on the record.
+# The message and the tool result have separate readers; `requestId` is on the record.
 _READ_ELSEWHERE: Final = frozenset(("message", "requestId", "toolUseResult"))
 _ATTRIBUTES: Final = {
     "-A": "after",
@@ -44,7 +44,7 @@ _T = TypeVar("_T", bound="View")
 
 
 class View(msgspec.Struct, frozen=True):
-    """The fields particular to one kind, typed. A field that is missing or odd is None."""
+    """The typed fields of one kind. Missing or malformed fields are None."""
 
     if TYPE_CHECKING:
 
@@ -52,15 +52,15 @@ class View(msgspec.Struct, frozen=True):
 
 
 class GenericView(View, frozen=True):
-    """A kind that is not in the catalogue: every field as it came."""
+    """A kind that is not in the catalogue, with all its fields."""
 
     fields: dict[str, Any] = {}
 
 
 def view_of(kind: str, line: bytes) -> View:
-    """Return the fields particular to a record of `kind`, typed.
+    """Return the typed fields of a record of `kind`.
 
-    What an attachment or a progress record carries is lifted out of its `attachment` or `data`.
+    For attachments and progress records, these are the fields of `attachment` or `data`.
     """
     struct_type = view_type(kind)
     body = _BODIES.get(kind.partition("/")[0])
@@ -79,26 +79,26 @@ def result_view(tool: str, raw: bytes) -> View | str | list[Any] | None:
 
 
 def input_view(tool: str, raw: bytes) -> View:
-    """Return the arguments of a tool call."""
+    """Return the input of a tool call."""
     return _decode(input_type(tool), raw)
 
 
-# The struct of a kind or tool
+# Structs of kinds and tools
 
 
 def view_type(kind: str) -> type[View] | None:
-    """Return the struct for the records of a kind, None when no field of it is known."""
-    # Only names of the catalogue are cached: a file may hold any number of others.
+    """Return the struct for the records of a kind; None if no field of it is known."""
+    # Only names in the catalogue are cached, because a file can contain any number of others.
     return _kind_type(kind) if catalogue().kind(kind) else None
 
 
 def input_type(tool: str) -> type[View] | None:
-    """Return the struct for the arguments of a tool, None when no field of it is known."""
+    """Return the struct for the input of a tool; None if no field of it is known."""
     return _tool_type(tool, "input") if tool in catalogue().tools else None
 
 
 def result_type(tool: str) -> type[View] | None:
-    """Return the struct for the result of a tool, None when no field of it is known."""
+    """Return the struct for the result of a tool; None if no field of it is known."""
     return _tool_type(tool, "result") if tool in catalogue().tools else None
 
 
@@ -134,7 +134,7 @@ def _own_fields(entry: KindEntry) -> Fields:
 
 def _struct_type(name: str, fields: Fields) -> type[View]:
     attributes: dict[str, tuple[str, Any]] = {}
-    # Of `agentId` and `agent_id` the latter gives way.
+    # If both `agentId` and `agent_id` exist, the latter gets a suffix.
     for field_name in sorted(fields, key=str.islower):
         attribute = _attribute(field_name)
         attribute = f"{attribute}_snake" if attribute in attributes else attribute
@@ -144,7 +144,7 @@ def _struct_type(name: str, fields: Fields) -> type[View]:
 
 @cache
 def _define(name: str, attributes: tuple[tuple[str, str, Any], ...]) -> type[View]:
-    """Return the struct of this name and these attributes, the same one for the same arguments."""
+    """Return a struct with this name and these attributes, cached by arguments."""
     fields = [
         (attribute, field_type, msgspec.field(default=None, name=field_name))
         for attribute, field_name, field_type in attributes
@@ -177,7 +177,7 @@ def _json_type(kind: JsonType, name: str, field: Field) -> Any:
 
 
 def _attribute(name: str) -> str:
-    """Return the attribute for a field: `toolUseID` is `tool_use_id`."""
+    """Return the attribute name of a field: `toolUseID` becomes `tool_use_id`."""
     if name in _ATTRIBUTES:
         return _ATTRIBUTES[name]
     plain = name.replace("UUIDs", "Uuids").replace("IDs", "Ids").strip("_")
@@ -199,7 +199,7 @@ def _singular(name: str) -> str:
 
 
 def _decode(struct_type: type[View] | None, raw: bytes) -> View:
-    """Decode straight into the struct; what is refused is read again, field by field."""
+    """Decode directly into the struct; if that fails, field by field."""
     if struct_type is None:
         return GenericView(_as_fields(decode_lenient(raw)))
     try:
@@ -209,7 +209,7 @@ def _decode(struct_type: type[View] | None, raw: bytes) -> View:
 
 
 def _read_fields(struct_type: type[_T], fields: dict[str, Any]) -> _T:
-    """Return a view of decoded fields; only those that do not fit their type are left out."""
+    """Return a view of decoded fields, omitting those of the wrong type."""
     try:
         return msgspec.convert(fields, struct_type)
     except _BAD:
@@ -223,7 +223,7 @@ def _read_fields(struct_type: type[_T], fields: dict[str, Any]) -> _T:
 
 
 def _fit(field_type: object, value: object) -> object:
-    """Return `value` as `field_type`, repaired inside where that is a view, else None."""
+    """Convert `value` to `field_type`, repairing nested views; None if impossible."""
     try:
         return msgspec.convert(value, field_type)
     except _BAD:
@@ -237,8 +237,8 @@ def _fit(field_type: object, value: object) -> object:
 
 
 def _repair(field_type: object, value: object) -> object:
-    """Return a view, a list or a map of views made of `value`, None when it is none of them."""
-    # A view, or the last argument of a list or a map of views.
+    """Convert `value` to a view, or a list or map of views; None if impossible."""
+    # A view, or the last type argument of a list or map of views.
     struct_type = (field_type, *get_args(field_type))[-1]
     if not (isinstance(struct_type, type) and issubclass(struct_type, View)):
         return None

@@ -1,8 +1,7 @@
-"""A record: its raw bytes, their position in the file, and lazy typed views on them.
+"""A record: its raw bytes, their position in the file, and lazy typed views of them.
 
-The bytes are authoritative. Everything else (kind, envelope, message, blocks, text, usage, fields,
-view) is decoded on access and never raises: what cannot be read is None or empty and noted in
-`damage`.
+The bytes are authoritative. Everything else (kind, envelope, message, blocks, text, usage, fields, view) is decoded on
+access and never raises: what cannot be read is None or empty and noted in `damage`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -34,40 +33,40 @@ if TYPE_CHECKING:
 _NO_DAMAGE: Final[tuple[Damage, ...]] = ()
 _NOT_DECODED: Final = Message()
 Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
-"""`claude` is what the real client writes; the others are published descriptions."""
+"""`claude` is the format of Claude Code; the others are published descriptions."""
 MESSAGE_TYPES: Final = frozenset(("human", "tool_result", "compact_prelude", "compact_recap"))
-"""Types of messages that the real client does not write."""
+"""Types of messages that Claude Code does not write."""
 DIALECT_TYPES: Final = MESSAGE_TYPES | {"compact_system"}
-"""All types that the real client does not write."""
+"""All record types that Claude Code does not write."""
 ROLES: Final = frozenset(("user", "assistant"))
-"""Types of messages that the real client writes, and the dialects too."""
+"""Types of messages that both Claude Code and the dialects use."""
 SYSTEM_SUBTYPES: Final = frozenset(("", "tool_result", "error", "meta"))
 """Subtypes of system records in a dialect."""
 COMPACTION_OPERATIONS: Final = frozenset(
     f"conversation_{name}" for name in ("compacting", "compacted", "restoring", "restored")
 )
-"""What a `compact_system` record may say."""
+"""Messages of `compact_system` records."""
 
 
 PUBLISHED_DESCRIPTIONS_PAGE: Final = "docs/reference/published-descriptions.md"
-"""The page that compares the descriptions with the clients."""
+"""Page that compares the published descriptions with Claude Code."""
 PUBLISHED_FORMS: Final = {
     "queue-operation/complete": (
-        "in the description of 2.1.42 (OpenContext); clients write enqueue, dequeue, remove, popAll"
+        "from the description of 2.1.42 (OpenContext); Claude Code writes enqueue, dequeue, remove, popAll"
     ),
-    "system/error": "in the description of 2.0.76 (frago); clients write system/api_error",
+    "system/error": "from the description of 2.0.76 (frago); Claude Code writes system/api_error",
 }
-"""Kinds of record, and what clients write instead."""
+"""Kinds of records from published descriptions, and what Claude Code writes instead."""
 
 _MIN_MILLISECONDS: Final = 1e11
-# A time nearer to the ends of the calendar cannot be shown in every zone, nor added to.
+# Times too close to the limits of the calendar cannot be converted to every time zone.
 _CALENDAR_EDGE: Final = timedelta(days=2)
 _FIRST_TIME: Final = datetime.min.replace(tzinfo=UTC) + _CALENDAR_EDGE
 _LAST_TIME: Final = datetime.max.replace(tzinfo=UTC) - _CALENDAR_EDGE
 
 
 class Gap:
-    """Bytes that are no record: a torn line, zero bytes, an oversize line, a blank one."""
+    """Bytes that are not a record: an incomplete line, zero bytes, an oversize line, or a blank line."""
 
     __slots__ = ("damage", "head", "length", "offset")
 
@@ -78,12 +77,12 @@ class Gap:
         self.damage = damage
 
     def ends_line(self, source: Source) -> bool:
-        """Whether its line has ended, so that it will never become a record."""
+        """Return whether its line has ended, so that the gap can never become a record."""
         return source.read(self.offset + self.length - 1, 1) == b"\n"
 
     @property
     def span(self) -> Span:
-        """Where the gap lies."""
+        """Position of the gap."""
         return Span(self.offset, self.length)
 
 
@@ -103,80 +102,80 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def __repr__(self) -> str:
         return f"<Record {self.kind} at {self.offset}>"
 
-    # Bytes and place
+    # Bytes and position
 
     @property
     def raw(self) -> bytes:
-        """The exact bytes of the span, line ending included."""
+        """The exact bytes of the span, including the line ending."""
         return self.line + self.ending
 
     @property
     def length(self) -> int:
-        """How many bytes the record takes, line ending included."""
+        """Number of bytes, including the line ending."""
         return len(self.line) + len(self.ending)
 
     @property
     def span(self) -> Span:
-        """Where the record lies."""
+        """Position of the record."""
         return Span(self.offset, self.length)
 
     @property
     def damage(self) -> tuple[Damage, ...]:
-        """Everything odd about these bytes: found on the way here, and inside the line."""
+        """All damage of these bytes: found while splitting lines, and inside the line."""
         from steno.format.salvage import find_flaws
 
         return (*self.notes, *find_flaws(self.line, self.offset))
 
     @property
     def whole(self) -> bool:
-        """Whether the line is this record and nothing else, as a reader by lines would see it."""
+        """Whether the line contains only this record, so that a line-based reader would read it too."""
         return not self.notes or not any(note.id in _SHARED_LINE_DAMAGE for note in self.notes)
 
-    # What it is
+    # Identity
 
     @property
     def type(self) -> str:
-        """The record's `type`, or nothing."""
+        """The record's `type`, or an empty string."""
         return self.envelope.type or ""
 
     @property
     def subtype(self) -> str:
-        """The `subtype` of a system record, or nothing."""
+        """The `subtype` of a system record, or an empty string."""
         return self.envelope.subtype or ""
 
     @property
     def kind(self) -> str:
-        """The name the catalogue knows it by: `user/prompt`, `system/turn_duration`, `mode`, …."""
+        """Name in the catalogue: `user/prompt`, `system/turn_duration`, `mode`, …."""
         return kind_of(self)
 
     @property
     def dialect(self) -> Dialect:
-        """Which family of writers this line belongs to."""
+        """Dialect of the record."""
         return dialect_of(self.envelope)
 
     @property
     def uuid(self) -> str | None:
-        """The record's own id; unique only within its file."""
+        """The record's ID; unique only within its file."""
         return self.envelope.uuid
 
     @property
     def parent_uuid(self) -> str | None:
-        """The id of the record it follows."""
+        """ID of the previous record."""
         return self.envelope.parent_uuid
 
     @property
     def session_id(self) -> str | None:
-        """The session it says it belongs to."""
+        """The session ID in the record."""
         return self.envelope.session_id
 
     @property
     def timestamp(self) -> str | int | float | None:
-        """The time as it is written: an ISO string, in one dialect a number of milliseconds."""
+        """The time as written: an ISO string, or in one dialect a number of milliseconds."""
         return self.envelope.timestamp
 
     @property
     def time(self) -> datetime | None:
-        """The time as a value, always with a zone; None when it is missing or unreadable."""
+        """The time as a value with a time zone; None if missing or unreadable."""
         if self._time is _NOT_DECODED:
             self._time = read_time(self.envelope.timestamp)
         return self._time
@@ -186,17 +185,17 @@ class Record(msgspec.Struct, eq=False, gc=False):
         """Whether it belongs to a sub-agent."""
         return bool(self.envelope.is_sidechain)
 
-    # What it says
+    # Content
 
     @property
     def role(self) -> str:
-        """`user`, `assistant`, or nothing for records that are no message."""
+        """`user`, `assistant`, or an empty string for records that are not messages."""
         kind = self.envelope.type
         return kind if kind in ROLES else dialect_role(self.envelope)
 
     @property
     def message(self) -> Message | None:
-        """The API message; None where there is none, or it is no object."""
+        """The API message; None if missing or not an object."""
         if self._message is _NOT_DECODED:
             message = self.envelope.message
             self._message = decode_message(message) if isinstance(message, msgspec.Raw) else message or None
@@ -204,7 +203,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The content of the message, block by block."""
+        """The content blocks of the message."""
         if self._blocks is None:
             message = self.message
             if message is not None:
@@ -215,7 +214,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def text(self) -> str:
-        """The words of the message: text blocks only, a blank line between them."""
+        """The text blocks of the message, separated by blank lines."""
         message = self.message
         if message is not None and isinstance(message.content, str):
             return message.content
@@ -224,27 +223,27 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def thinking(self) -> str:
-        """The reasoning, where the client kept it."""
+        """The thinking, if it was recorded."""
         return "\n\n".join(b.thinking for b in self.blocks if isinstance(b, Thinking))
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """The tool calls in it."""
+        """The tool calls in the message."""
         return tuple([block for block in self.blocks if isinstance(block, ToolUse)])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
-        """The tool results in it."""
+        """The tool results in the message."""
         return tuple([block for block in self.blocks if isinstance(block, ToolResult)])
 
     @property
     def usage(self) -> Usage | None:
-        """The token figures. The same figures stand on every line of a response."""
+        """Token usage. Every line of a response has the same figures."""
         return self.message.usage if self.message else None
 
     @property
     def tool_use_result(self) -> Any:
-        """What the client itself kept of a tool's result: an object, a string, a list or None."""
+        """Claude Code's structured copy of a tool result: an object, a string, a list or None."""
         if self._tool_use_result is _NOT_DECODED:
             raw = self.envelope.tool_use_result
             self._tool_use_result = decode_lenient(raw) if raw else None
@@ -252,13 +251,13 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Every field, decoded; known or not."""
+        """Every field, decoded, known or unknown."""
         value = decode_lenient(self.line)
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     @property
     def view(self) -> "View":
-        """The fields that are particular to this kind, typed by the catalogue."""
+        """The fields of this kind of record, typed by the catalogue."""
         from steno.format.record_views import view_of
 
         return view_of(self.kind, self.line)
@@ -271,9 +270,9 @@ Piece: TypeAlias = Record | Gap
 
 
 def read_time(value: str | float | None) -> datetime | None:
-    """Return the moment a timestamp names: ISO text, or seconds or milliseconds as a number.
+    """Convert a timestamp to a datetime: ISO text, or seconds or milliseconds as a number.
 
-    Always in UTC, and None at the very ends of the calendar, so that every zone can tell it.
+    Always in UTC, and None near the limits of the calendar, so that it can be converted to every time zone.
 
     >>> read_time("2026-11-15T06:00:01.000+01:00").isoformat()
     '2026-11-15T05:00:01+00:00'
@@ -293,7 +292,7 @@ def read_time(value: str | float | None) -> datetime | None:
 
 
 def time_text(time: datetime) -> str:
-    """Return a moment as the client writes it.
+    """Format a time as Claude Code writes it.
 
     >>> time_text(datetime(2026, 11, 15, 5, 0, 1, tzinfo=UTC))
     '2026-11-15T05:00:01.000Z'
@@ -302,7 +301,7 @@ def time_text(time: datetime) -> str:
 
 
 def kind_of(record: "Record") -> str:
-    """Return the kind the catalogue knows a record by."""
+    """Return the kind of a record as named in the catalogue."""
     envelope = record.envelope
     match record.type:
         case "user":
@@ -357,9 +356,9 @@ _NULL: Final = b"null"
 
 
 def dialect_of(envelope: Envelope) -> Dialect:
-    """Return which family of writers a record belongs to.
+    """Return the dialect of a record.
 
-    A message object with a role is the API's own, so its record is the real client's.
+    A message object with a role is an API message, so its record is Claude Code's.
     """
     kind = envelope.type or ""
     if kind in MESSAGE_TYPES:
@@ -380,7 +379,7 @@ def dialect_of(envelope: Envelope) -> Dialect:
 
 
 def dialect_role(envelope: Envelope) -> str:
-    """Return the role a dialect's own type stands for, or nothing."""
+    """Return the role of a record type of a dialect, or an empty string."""
     kind = envelope.type or ""
     if kind == "system" and envelope.subtype == "tool_result":
         return "user"
@@ -388,9 +387,9 @@ def dialect_role(envelope: Envelope) -> str:
 
 
 def dialect_blocks(envelope: Envelope, line: bytes) -> tuple[Block, ...]:
-    """Return what a dialect's record says, as the blocks the real client would have written.
+    """Return the content of a dialect's record as blocks in Claude Code's format.
 
-    A tool result of `spec-000` names no call; the parent of the record is taken for it.
+    A tool result of `spec-000` names no call; its parent record is used as the call.
     """
     dialect = dialect_of(envelope)
     if dialect == "claude":

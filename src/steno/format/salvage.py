@@ -1,10 +1,9 @@
-"""Recovers records from damaged lines, and reports flaws inside lines that decode.
+"""Recovers records from damaged lines, and reports flaws inside lines that can be decoded.
 
-Every `{"` of a damaged line may begin a record, and trying one may mean reading to the end of the
-line. So each try reads through a window that grows only while the text is valid up to its end, and
-all tries on a line share an allowance in proportion to the line's length. What is not found within
-it is part of the gap. Looking for flaws costs a second, slower decode, so it is done only on
-request.
+Every `{"` of a damaged line may start a record, and each attempt may read up to the end of the line. So each attempt
+reads through a window that grows only while the text is valid up to its end, and all attempts on a line share a limit
+proportional to the length of the line. Records not found within it become part of the gap. Finding flaws needs a
+second, slower decode, so it is done only on request.
 """
 
 import json
@@ -22,17 +21,17 @@ _GROWTH: Final = 8
 _ALLOWANCE: Final = 32
 _FREE_ALLOWANCE: Final = 1 << 20
 _PER_TRY: Final = 512
-_NEAR_END: Final = 16  # no literal and no escape is longer than this
+_NEAR_END: Final = 16  # no literal and no escape is longer
 _JSON_WHITESPACE: Final = " \t\r\n"
 _VALUE_MAY_FOLLOW: Final = ":[,"
 _OPENING_BRACE: Final = re.compile(r"[ \t\r]*\{")
 _OBJECT_START: Final = re.compile(r'\{"[A-Za-z_][A-Za-z0-9_]*":')
-# Only whether there is a number matters, and `len` takes one of any length.
+# Only the presence of a number matters, and `len` accepts any length.
 _FORGIVING: Final = json.JSONDecoder(strict=False, parse_int=len)
 
 
 class ObjectMatch(NamedTuple):
-    """An object and where it lies on its line; `inner` when a value may stand there."""
+    """An object with its position on the line; `inner` if it may be the value of another object."""
 
     start: int
     stop: int
@@ -41,16 +40,16 @@ class ObjectMatch(NamedTuple):
 
 
 class ObjectScanner:
-    """The objects on one line."""
+    """Scanner for the JSON objects on one line."""
 
     def __init__(self, line: bytes) -> None:
-        self.text = line.decode("latin-1")  # one character per byte: positions are byte offsets
+        self.text = line.decode("latin-1")  # one character per byte, so that positions are byte offsets
         self._last_type = self.text.rfind('"type"')
         self._allowance = _ALLOWANCE * len(line) + _FREE_ALLOWANCE
         self._spent = {False: 0, True: 0}
 
     def object_at(self, at: int) -> ObjectMatch | None:
-        """Return the object that begins at `at`, blanks before it included."""
+        """Return the object that starts at `at`, including preceding whitespace."""
         match = _OPENING_BRACE.match(self.text, at)
         if match is None:
             return None
@@ -58,7 +57,7 @@ class ObjectScanner:
         return None if fields is None else ObjectMatch(at, match.end() - 1 + length, False, fields)
 
     def objects_from(self, at: int) -> Iterator[ObjectMatch]:
-        """Yield what may be a record at or behind `at`, inner objects included."""
+        """Yield possible records at or after `at`, including inner objects."""
         for match in _OBJECT_START.finditer(self.text, at):
             start = match.start()
             if start > self._last_type:
@@ -72,7 +71,7 @@ class ObjectScanner:
                 yield ObjectMatch(start, start + length, inner, fields)
 
     def _read(self, at: int) -> tuple[dict[str, Any] | None, int]:
-        """Return the object at a brace and its length, or None and how much was read in vain."""
+        """Return the object at a brace and its length, or None and the number of characters read."""
         size = _FIRST_WINDOW
         spent = 0
         while True:
@@ -92,7 +91,7 @@ class ObjectScanner:
 
 
 def _is_truncated(error: json.JSONDecodeError, window: str) -> bool:
-    """Tell whether decoding failed because the window ended."""
+    """Return whether decoding failed because the window ended."""
     if error.msg.startswith("Unterminated string"):
         return True
     return error.pos >= len(window.rstrip(_JSON_WHITESPACE)) - _NEAR_END
@@ -108,7 +107,7 @@ _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC
 
 
 def find_flaws(line: bytes, offset: int) -> tuple[Damage, ...]:
-    """Return a note for each kind of oddity inside a decodable line."""
+    """Return a note for each kind of flaw inside a decodable line."""
     damage: list[Damage] = []
 
     def note(name: str, at: int, length: int, message: str) -> None:
@@ -136,7 +135,7 @@ def _lone_surrogate(line: bytes) -> int | None:
 
 
 def _find_json_flaws(line: bytes, note: Any) -> None:
-    """Decode once more with hooks for what decoders pass over in silence."""
+    """Decode again with hooks for flaws that decoders ignore silently."""
     seen: dict[str, str] = {}
 
     def check_keys(items: list[tuple[str, Any]]) -> None:
@@ -173,7 +172,7 @@ _SOUND_END: Final = re.compile(r"[ \t\r\0]*(?:\{|\Z)")
 
 
 def salvage(line: bytes, offset: int, *, ended: bool, after_zeros: bool = False) -> Iterator[Piece]:
-    """Yield pieces that tile the line and its newline, records wherever one can be read."""
+    """Yield pieces that cover the line and its newline, with all readable records."""
     pieces = list(_salvage_pieces(line, offset, after_zeros=after_zeros))
     tail = b"\n" if ended else b""
     last = pieces.pop() if pieces else Gap(offset, 0, b"")
@@ -189,7 +188,7 @@ def _salvage_pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[
     at = 0
     notes: list[Damage] = []
     if after_zeros:
-        notes.append(Damage("line.nul-run", Span(offset, 0), "zero bytes stand before it"))
+        notes.append(Damage("line.nul-run", Span(offset, 0), "preceded by zero bytes"))
     if line.startswith(_BOM):
         bom = Damage("line.bom", Span(offset, len(_BOM)))
         yield Gap(offset, len(_BOM), _BOM, (bom,))
@@ -211,7 +210,7 @@ def _salvage_pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[
             candidate = _next_record(objects, at + 1)
             start = candidate.start if candidate else end
             yield _damaged_gap(line, offset, at, start, after_record=behind_record)
-            notes.append(Damage("line.spliced", Span(offset + start, 0), "behind a cut record"))
+            notes.append(Damage("line.spliced", Span(offset + start, 0), "after an incomplete record"))
             at = start
             continue
         record = _record_piece(line, offset, at, candidate.stop, tuple(notes))
@@ -226,7 +225,7 @@ def _salvage_pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[
 
 
 def _record_piece(line: bytes, offset: int, at: int, stop: int, notes: tuple[Damage, ...]) -> Record | None:
-    """Make the record in `line[at:stop]`; blanks behind it become its ending."""
+    """Build the record in `line[at:stop]`; whitespace after it becomes its ending."""
     body = line[at:stop]
     envelope = read_envelope(body)
     if envelope is None:
@@ -242,7 +241,7 @@ def _record_piece(line: bytes, offset: int, at: int, stop: int, notes: tuple[Dam
 
 
 def _irregularities(body: bytes, offset: int) -> Iterator[Damage]:
-    """Yield what makes a strict reader, as the real client is, refuse the line."""
+    """Yield the flaws that make a strict reader such as Claude Code skip the line."""
     span = Span(offset, len(body))
     text = body.decode("utf-8", "replace").strip()
     constants: list[str] = []
@@ -263,10 +262,10 @@ def _end_of_zeros(line: bytes, at: int) -> int:
 
 
 def _next_record(objects: ObjectScanner, at: int) -> ObjectMatch | None:
-    """Return the next whole record on the line.
+    """Return the next complete record on the line.
 
-    A torn record may end in whole inner objects, so an object is only taken for a record when it
-    has a type and names a place, and what is behind it is the line's end or more of the same.
+    An incomplete record may end in complete inner objects, so an object only counts as a record if it has a type and an
+    ID, and is followed by the end of the line or another object.
     """
     for candidate in objects.objects_from(at):
         sound = _is_record(candidate.fields, strict=candidate.inner)

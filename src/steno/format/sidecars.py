@@ -1,15 +1,14 @@
-"""The small files around a session, and its file backups: bytes → typed values.
+"""The small files of a session, and its file backups: bytes → typed values.
 
-Every reader returns the value and the damage it met. A field of the wrong type keeps its default
-and is noted (`sidecar.shape`); bytes that are not JSON give None or nothing (`sidecar.not-json`,
-`sidecar.not-object`). Nothing raises.
+Every reader returns the value and the damage found. A field of the wrong type keeps its default and is noted
+(`sidecar.shape`); bytes that are not JSON give None or an empty value (`sidecar.not-json`, `sidecar.not-object`).
+Readers never raise.
 
-`file-history-snapshot` and `file-history-delta` records name the backups of files: a name, a
-version and a time for each. Two published descriptions have the original content of the file there,
-as text.
+`file-history-snapshot` and `file-history-delta` records name the backups of files: a name, a version and a time for
+each. In two published descriptions they contain the original text of the file instead.
 
 >>> fields = {"snapshot": {"trackedFileBackups": {"a.py": "x = 1"}}}
->>> [(each.path, each.content) for each in read_backups(fields)]
+>>> [(entry.path, entry.content) for entry in read_backups(fields)]
 [('a.py', 'x = 1')]
 """
 
@@ -28,11 +27,11 @@ from steno.format.source import Damage, Span
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 ReadResult: TypeAlias = tuple[T, tuple[Damage, ...]]
-"""A value, and what was wrong with the bytes it was read from."""
+"""A value, and the damage found while reading it."""
 
 
 class AgentMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """A sub-agent's `.meta.json` (from 2.1.200); `label` and `phase` are those of a workflow."""
+    """A sub-agent's `.meta.json` (from 2.1.200); `label` and `phase` are used by workflows."""
 
     agent_type: str = ""
     is_built_in: bool = False
@@ -50,7 +49,7 @@ class AgentMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Paste(msgspec.Struct, frozen=True, rename="camel"):
-    """One paste of a prompt: its text, or the name of the file in `paste-cache/` that has it."""
+    """One paste in a prompt: its text, or the name of its file in `paste-cache/`."""
 
     id: int = 0
     type: str = ""
@@ -59,7 +58,7 @@ class Paste(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of `history.jsonl`: a prompt or slash command as it was typed.
+    """One line of `history.jsonl`: a prompt or slash command as typed.
 
     `timestamp` is in milliseconds since 1970.
     """
@@ -112,7 +111,7 @@ class IndexEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SessionsIndex(msgspec.Struct, frozen=True, rename="camel"):
-    """A project's `sessions-index.json` (2.1.29): a cache, often stale, never the truth."""
+    """A project's `sessions-index.json` (2.1.29), a cache that is often outdated."""
 
     version: int = 0
     original_path: str = ""
@@ -126,9 +125,9 @@ class CustomTitle(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LiveProcess(msgspec.Struct, frozen=True, rename="camel"):
-    """A `sessions/<pid>.json`: a client at work, or the remains of one that crashed.
+    """A `sessions/<pid>.json`: a running Claude Code process, or the leftover of a crashed one.
 
-    `proc_start` guards against a pid that is used again; times are milliseconds since 1970.
+    `proc_start` detects a reused PID; times are milliseconds since 1970.
     """
 
     pid: int = 0
@@ -145,13 +144,13 @@ class LiveProcess(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FileBackup(msgspec.Struct, frozen=True):
-    """What the name of a backup in `file-history/<session>/` says."""
+    """The parsed name of a backup in `file-history/<session>/`."""
 
     digest: str
     version: int
 
     def is_of(self, path: str) -> bool:
-        """Say whether this is a backup of the file at that absolute path."""
+        """Return whether this is a backup of the file at an absolute path."""
         return file_history_name(path, self.version) == f"{self.digest}@v{self.version}"
 
 
@@ -175,7 +174,7 @@ def read_task(raw: bytes) -> ReadResult[TaskItem | None]:
 
 
 def read_live_process(raw: bytes) -> ReadResult[LiveProcess | None]:
-    """Read one `sessions/<pid>.json`; the older files that say `session_id` too."""
+    """Read one `sessions/<pid>.json`, including older files with `session_id`."""
     value, damage = _read_object(raw, LiveProcess)
     if value is not None and not value.session_id:
         older = _string(_object(decode_json(raw)).get("session_id"))
@@ -198,7 +197,7 @@ def read_todos(raw: bytes) -> ReadResult[tuple[TodoItem, ...]]:
 
 
 def read_history(raw: bytes) -> ReadResult[tuple[HistoryEntry, ...]]:
-    """Read a whole `history.jsonl`; a bad line is noted and left out."""
+    """Read a whole `history.jsonl`; invalid lines are noted and skipped."""
     entries: list[HistoryEntry] = []
     damage: list[Damage] = []
     offset = 0
@@ -212,7 +211,7 @@ def read_history(raw: bytes) -> ReadResult[tuple[HistoryEntry, ...]]:
 
 
 def read_text(raw: bytes) -> ReadResult[str]:
-    """Read a memory, plan, CLAUDE.md or tool result; bytes that are not UTF-8 become U+FFFD."""
+    """Read a memory, plan, CLAUDE.md or tool result; invalid UTF-8 becomes U+FFFD."""
     try:
         return raw.decode("utf-8"), ()
     except UnicodeDecodeError as error:
@@ -221,12 +220,12 @@ def read_text(raw: bytes) -> ReadResult[str]:
 
 
 def parse_backup_name(name: str) -> FileBackup | None:
-    """Read the name of a backup, `<16 hex>@v<N>`."""
+    """Parse the name of a backup, `<16 hex>@v<N>`."""
     match = _BACKUP.fullmatch(name)
     return FileBackup(match[1], int(match[2])) if match else None
 
 
-# One field at a time: a field of the wrong type must not cost the others.
+# Fields are read one by one, so that a field of the wrong type does not affect the others.
 
 
 class _FieldNotes:
@@ -243,7 +242,7 @@ class _FieldNotes:
 
 
 def decode_json(raw: bytes) -> object:
-    """Return the JSON value in `raw`; None when there is none, or none of a sane depth."""
+    """Return the JSON value in `raw`; None if it is invalid or nested too deeply."""
     try:
         return cast("object", decode_lenient(raw))
     except RecursionError:
@@ -327,36 +326,36 @@ _FIELD_READERS: Final[dict[Any, Callable[[Any, _FieldNotes, str], Any]]] = {
 
 
 BACKUP_TYPES: Final = frozenset(("file-history-snapshot", "file-history-delta"))
-"""The types of record that name backups."""
+"""Types of records that name backups."""
 _DRIVE_LENGTH: Final = 2
 _MAX_INTEGER: Final = 1 << 53
 
 
 class BackupEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One file in a record of backups."""
+    """One file in a backup record."""
 
     path: str
-    """As recorded: relative to the working folder for files inside it."""
+    """Path as recorded: relative to the working directory for files inside it."""
     file_name: str = ""
-    """The name of the backup file; empty where there is none."""
+    """File name of the backup; empty if the file was not backed up."""
     version: int | None = None
     time: str | int | float | None = None
     content: str | None = None
-    """The original content, where the record holds it."""
+    """The original content, if it is in the record."""
     missing: bool = False
-    """Whether the file did not exist when it was backed up."""
+    """Whether the file did not exist at the time of the backup."""
     folder: str = ""
-    """The folder of the file, where the record names it."""
+    """Directory of the file, if it is in the record."""
 
     @property
     def is_placed(self) -> bool:
-        """Whether the record itself says where the file lies."""
+        """Whether the record contains an absolute location."""
         path = self.path
         return bool(self.folder) or path.startswith(("/", "\\", "~")) or path[1:_DRIVE_LENGTH] == ":"
 
 
 def read_backups(fields: dict[str, Any]) -> list[BackupEntry]:
-    """Return the files that a record of backups names, in its order; entries of no form are left out."""
+    """Return the files in a backup record, in order; malformed entries are skipped."""
     path = fields.get("trackingPath")
     if isinstance(path, str):
         backup_fields = {path: fields.get("backup")}
@@ -392,9 +391,9 @@ def _is_number(value: Any) -> bool:
 
 
 def backup_fingerprint(entry: BackupEntry) -> str:
-    """Return what is another one when the file was backed up anew."""
+    """Return a value that changes when the file is backed up again."""
     if entry.content is not None:
-        # Rare, and it takes a while to import.
+        # Imported here because it is rarely needed and slow to import.
         from hashlib import blake2b
 
         data = entry.content.encode("utf-8", "surrogatepass")
@@ -403,25 +402,25 @@ def backup_fingerprint(entry: BackupEntry) -> str:
 
 
 def message_id_of(fields: dict[str, Any]) -> str:
-    """Return the id of the message that a record of backups belongs to."""
+    """Return the ID of the message that a backup record belongs to."""
     name = fields.get("messageId")
     return name if isinstance(name, str) else ""
 
 
 def is_snapshot_update(fields: dict[str, Any]) -> bool:
-    """Whether the record adds files to a snapshot, right before their first change."""
+    """Return whether the record adds files to a snapshot before their first change."""
     return "trackingPath" in fields or fields.get("isSnapshotUpdate") is True
 
 
 def snapshot_time(fields: dict[str, Any]) -> str | int | float | None:
-    """Return when the snapshot of a record was taken."""
+    """Return the time of the snapshot in a record."""
     snapshot = as_object(fields.get("snapshot")) or {}
     time = snapshot.get("timestamp", fields.get("timestamp"))
     return time if isinstance(time, str | int | float) else None
 
 
 def absolute_path(entry: BackupEntry, cwd: str) -> str:
-    """Return the whole path of a file; `cwd` is the folder that the session began in.
+    """Return the absolute path of a file; `cwd` is the session's initial working directory.
 
     >>> absolute_path(BackupEntry(path="src/a.py"), "/home/ada/work")
     '/home/ada/work/src/a.py'

@@ -1,4 +1,4 @@
-"""Byte sources that can be read by span, the spans, and notes on damaged bytes."""
+"""Byte sources that can be read by range, spans, and notes on damaged bytes."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol, Self
@@ -6,43 +6,43 @@ from typing import Final, Protocol, Self
 import msgspec
 
 DAMAGE_HINTS: Final[dict[str, str]] = {
-    "line.torn": "the writer was cut off inside this record; what follows it is intact",
-    "line.glued": "a newline is missing between two records; both were read",
-    "line.spliced": "a cut-off record stands before this one on the same line; this one was read",
-    "line.nul-run": "zero bytes left by a crash of the file system; what follows them was read",
-    "line.bom": "a byte order mark; harmless",
-    "line.crlf": "a Windows line ending; harmless",
-    "line.utf8": "bytes that are not UTF-8; shown as \N{REPLACEMENT CHARACTER}",
+    "line.torn": "incomplete record; the following records are intact",
+    "line.glued": "missing newline between two records; both were read",
+    "line.spliced": "incomplete record earlier on the same line; this record was read",
+    "line.nul-run": "zero bytes, left by a file system crash; the following bytes were read",
+    "line.bom": "byte order mark; harmless",
+    "line.crlf": "Windows line ending; harmless",
+    "line.utf8": "invalid UTF-8; shown as \N{REPLACEMENT CHARACTER}",
     "line.surrogate": "half of a surrogate pair; shown as \N{REPLACEMENT CHARACTER}",
-    "line.control": "a raw control character inside a string; the real client skips this line",
-    "line.number": "a number JSON does not have; the real client skips this line",
-    "line.oversize": "longer than the cap; `load` and `read_pieces` take a higher one as `cap=`",
-    "line.depth": "nested deeper than any reader can be expected to follow",
-    "line.bigint": "an integer that JavaScript cannot hold exactly",
-    "line.duplicate-key": "a key stands twice in one object; the last one counts",
+    "line.control": "unescaped control character in a string; Claude Code skips this line",
+    "line.number": "number that JSON does not allow; Claude Code skips this line",
+    "line.oversize": "line longer than the limit; pass a higher `cap=` to `load` or `read_pieces`",
+    "line.depth": "nested too deeply",
+    "line.bigint": "integer that JavaScript cannot represent exactly",
+    "line.duplicate-key": "duplicate key in an object; the last one counts",
     "line.not-object": "JSON, but not an object",
     "line.not-json": "not JSON",
-    "sidecar.not-json": "a small file beside the session that is not JSON",
-    "sidecar.not-object": "a small file beside the session that is JSON of another shape",
-    "sidecar.shape": "a field of a small file is not of the type it should be",
+    "sidecar.not-json": "sidecar file that is not JSON",
+    "sidecar.not-object": "sidecar file with unexpected JSON",
+    "sidecar.shape": "field of a sidecar file with the wrong type",
 }
-"""One sentence per damage id: what it means for the reader."""
+"""Description of each damage ID."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A stretch of bytes in one file."""
+    """A range of bytes in one file."""
 
     offset: int
     length: int
 
     @property
     def end(self) -> int:
-        """The offset of the first byte behind the span."""
+        """Offset of the first byte after the span."""
         return self.offset + self.length
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """A note about bytes that are not as they should be. Reading goes on behind it."""
+    """A note about damaged bytes. Reading continues after them."""
 
     id: str
     span: Span
@@ -50,7 +50,7 @@ class Damage(msgspec.Struct, frozen=True):
 
     @property
     def hint(self) -> str:
-        """What this kind of damage means, in one sentence."""
+        """Description of this kind of damage."""
         return DAMAGE_HINTS.get(self.id, "")
 
 
@@ -58,11 +58,11 @@ CHUNK_SIZE: Final = 1 << 20
 
 
 class Source(Protocol):
-    """A sized stretch of bytes. `steno.store.file_source` makes one from a file."""
+    """A range of bytes with a known size. `steno.store.file_source` reads it from a file."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Number of bytes."""
         ...
 
     def read(self, offset: int, length: int) -> bytes:
@@ -70,15 +70,15 @@ class Source(Protocol):
         ...
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
+        """Yield all bytes from `start` on, in order."""
         ...
 
 
 class OpenSource(Source, Protocol):
-    """A source that holds a file open, to be closed or used in a `with`."""
+    """A source that holds a file open; close it, or use it in a `with` block."""
 
     def close(self) -> None:
-        """Give the file back; harmless when repeated."""
+        """Close the file; can be called repeatedly."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -87,7 +87,7 @@ class OpenSource(Source, Protocol):
 
 
 class BytesSource:
-    """A source over bytes that are already in memory, which begin at the offset `start` of their file."""
+    """A source over bytes in memory, which start at the offset `start` of their file."""
 
     def __init__(self, data: bytes, start: int = 0) -> None:
         self._data = data
@@ -95,7 +95,7 @@ class BytesSource:
 
     @property
     def size(self) -> int:
-        """The offset at which they end."""
+        """Offset of the end of the bytes."""
         return self._start + len(self._data)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -104,6 +104,6 @@ class BytesSource:
         return self._data[offset : offset + length]
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on at once."""
+        """Yield all bytes from `start` on at once."""
         if start < self.size:
             yield self._data[start - self._start :]

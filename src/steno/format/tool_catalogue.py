@@ -1,16 +1,15 @@
-"""The tools of Claude Code: every fact about a tool that more than one place needs, once.
+"""The tools of Claude Code: every fact about a tool that is needed in more than one place.
 
     tool_facts("KillBash").current        # 'TaskStop'
-    tool_facts("Grep").icon               # 'grep'; an unknown tool has the facts of no tool
+    tool_facts("Grep").icon               # 'grep'; an unknown tool has default facts
 
-It is data without behaviour and stands in `format`, so that every package above can read it:
-`session` and `index` (subject, result, files), `report` (icons, words), `guard` (which rules apply),
-`web`, `console` and `acp` (how calls are shown), and `tools.registry`, which makes the specs of the
-tools that steno has itself. How a fact is acted on is the matter of those packages: here a result
-is said to be summarised as `"command"`, and `session` has the function for it.
+The module contains data without behaviour and is in `format`, so that every package above can read it: `session` and
+`index` (subject, result, files), `report` (icons, verbs), `permissions` (which rules apply), `web`, `console` and `acp`
+(display of calls), and `tools.registry`, which builds the specifications of steno's own tools. The packages implement
+the behaviour: here a result is marked to be summarized as `"command"`, and `session` has the function for it.
 
-Older names have a row of their own, because clients gave them other inputs; a row made with
-`_older_tool` differs from that of the current name only in what is listed.
+Older names have separate rows, because their inputs differ; a row created with `_older_tool` differs from that of the
+current name only in the listed fields.
 """
 
 from collections.abc import Callable
@@ -22,20 +21,19 @@ AGENT: Final = "Agent"
 SHELL: Final = "Bash"
 SKILL: Final = "Skill"
 Kind: TypeAlias = Literal["think", "execute", "edit", "switch_mode", "search", "read", "fetch", "other"]
-"""The kinds of tools of the Agent Client Protocol."""
+"""Kinds of tools in the Agent Client Protocol."""
 Permission: TypeAlias = Literal["ask", "free", "read", "edit", "shell", "fetch"]
-"""How calls are judged where no rule names the tool.
+"""How calls are checked if no rule names the tool.
 
-ask    the user is asked
-free   it does nothing by itself, or its own calls are judged one by one
-read, edit, shell, fetch   by the path, the command or the domain
+ask    needs approval free   has no effect itself, or its own calls are checked one by one read, edit, shell, fetch   by
+the path, the command or the domain
 """
 FileAction: TypeAlias = Literal["", "read", "write", "replace", "replace_many", "cell", "command"]
-"""What a call does to the file that it names; `command` for a shell command, which may name any."""
+"""Effect of a call on the file it names; `command` for a shell command, which may name any file."""
 Summary: TypeAlias = Literal[
     "text", "agent", "answers", "command", "file", "files", "matches", "nothing", "page", "todos", "tools", "web_search"
 ]
-"""How a result is summarised on one line; `text` for its own words."""
+"""How a result is summarized on one line; `text` uses its text."""
 View: TypeAlias = Literal[
     "plain",
     "changes",
@@ -55,45 +53,45 @@ View: TypeAlias = Literal[
     "tools",
     "web_search",
 ]
-"""How a call and its result are shown in full; `plain` for arguments and text."""
+"""How a call and its result are displayed in full; `plain` for input and text."""
 
 
 class ToolFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a tool."""
+    """Facts about a tool."""
 
     name: str
     current: str = ""
-    """The name of the tool in current clients; its own where it was never renamed."""
+    """Name of the tool in current versions; empty if it was never renamed."""
     kind: Kind = "other"
     icon: str = "tool"
-    """The name of its icon in the explorer's sprite."""
+    """Name of its icon in the web interface."""
     reads_only: bool = False
-    """Whether a call changes nothing: such calls of one response run side by side."""
+    """Whether a call changes nothing; such calls of one response run in parallel."""
     permission: Permission = "ask"
     rule_name: str = ""
-    """The name under which rules are kept where both names may be written in them."""
+    """Name under which rules are stored if both names are accepted in them."""
     subject: tuple[str, ...] = ()
-    """The input fields of which the first with text is the subject of a call."""
+    """Input fields; the first one with text is the subject of a call."""
     subject_details: tuple[str, ...] = ()
-    """The input fields that are shown behind it."""
+    """Input fields shown after the subject."""
     file_action: FileAction = ""
     path_field: str = "file_path"
-    """The input field with the file, for a tool with a `file_action`."""
+    """Input field with the file path, for a tool with a `file_action`."""
     returns_file: bool = False
     """Whether a result is mostly the text of a file."""
     summary: Summary = "text"
     view: View = "plain"
     doing: str = ""
-    """A verb for it in the third person: a session `edits` a file."""
+    """Verb in the third person: a session `edits` a file."""
     starts_agent: bool = False
     asks_user: bool = False
-    """Whether it does nothing but ask the user."""
+    """Whether it only asks the user."""
     is_awaited: bool = False
-    """Whether a session whose last call is open waits for the user."""
+    """Whether a session with this call open is waiting for input."""
     repeatable: bool = True
-    """Whether the same call again would bring the same result, at little cost."""
+    """Whether repeating the call gives the same result at little cost."""
     minor_failures: bool = False
-    """Whether a failure mostly means that the call was made wrongly, and is made again."""
+    """Whether a failure usually means an incorrect call that is then retried."""
 
     @property
     def edits_files(self) -> bool:
@@ -109,7 +107,7 @@ _AGENT: Final = ToolFacts(
     name=AGENT,
     kind="think",
     icon="agent",
-    reads_only=True,  # so that several of one response work side by side
+    reads_only=True,  # so that several calls of one response run in parallel
     permission="free",
     rule_name=AGENT,
     subject=("description", "prompt"),
@@ -223,7 +221,7 @@ _TOOL_ROWS: Final = (
         name="LS", kind="read", icon="folder", permission="read", subject=("path",), view="listing", minor_failures=True
     ),
     ToolFacts(name="LSP", subject_details=("operation", "filePath")),
-    # Commands, and what runs in the background
+    # Commands and background tasks
     ToolFacts(
         name=SHELL,
         kind="execute",
@@ -241,7 +239,7 @@ _TOOL_ROWS: Final = (
     _older_tool("KillShell", _TASK_STOP, subject=("shell_id",), minor_failures=True),
     _older_tool("KillBash", _TASK_STOP, subject=("shell_id",), minor_failures=True),
     ToolFacts(name="Monitor", subject=("description",)),
-    # Lists of things to do
+    # To-do lists and tasks
     ToolFacts(
         name="TodoWrite",
         kind="think",
@@ -263,7 +261,7 @@ _TOOL_ROWS: Final = (
         view="tasks",
         minor_failures=True,
     ),
-    # The user
+    # User interaction
     ToolFacts(
         name="AskUserQuestion",
         kind="think",
@@ -348,37 +346,37 @@ _TOOL_ROWS: Final = (
     ToolFacts(name="ExitWorktree", subject=("action",)),
 )
 TOOLS: Final[dict[str, ToolFacts]] = {row.name: row for row in _TOOL_ROWS}
-"""The facts by name, in the order in which a session lists its tools."""
+"""Facts by name, in the order in which a session lists its tools."""
 _NO_TOOL: Final = ToolFacts(name="")
 
 
 def tool_facts(name: str) -> ToolFacts:
-    """Return what is known of a tool, by any of its names."""
+    """Return the facts about a tool, by any of its names."""
     return TOOLS.get(name, _NO_TOOL)
 
 
 def tools_where(condition: Callable[[ToolFacts], bool]) -> tuple[str, ...]:
-    """Return the names, older ones as well, of the tools that a condition fits."""
+    """Return the names of all tools that satisfy a condition, including older names."""
     return tuple(row.name for row in _TOOL_ROWS if condition(row))
 
 
 def older_names(name: str) -> tuple[str, ...]:
-    """Return the names that a tool had in older clients."""
+    """Return the older names of a tool."""
     return tools_where(lambda facts: facts.current == name)
 
 
 def rule_name(name: str) -> str:
-    """Return the name under which a tool's rules are kept."""
+    """Return the name under which a tool's rules are stored."""
     return tool_facts(name).rule_name or name
 
 
 FILE_TOOLS: Final = tools_where(lambda facts: facts.edits_files or facts.file_action == "read")
-"""The tools that are about one file."""
+"""Tools that operate on one file."""
 EDITING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.edits_files))
 TEXT_EDITING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.edits_files and facts.file_action != "cell"))
-"""The tools that change the text of a file, which can be shown as a patch."""
+"""Tools that change the text of a file, so that the change can be shown as a patch."""
 PATH_FIELDS: Final = ("file_path", "notebook_path", "path")
-"""The inputs of tools that name a file."""
+"""Input fields of tools that name a file."""
 AGENT_TOOLS: Final = frozenset(tools_where(lambda facts: facts.starts_agent))
 ASKING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.asks_user))
 AWAITED_TOOLS: Final = frozenset(tools_where(lambda facts: facts.is_awaited))

@@ -1,4 +1,4 @@
-"""The index: all sessions in one SQLite file, and a full-text index next to it.
+"""The index: all sessions in one SQLite database, with a full-text index next to it.
 
-It is a cache that can be rebuilt from the sessions, except for sessions whose file is gone.
+It is a cache that can be rebuilt from the session files, except for sessions whose file was deleted.
 """

@@ -1,9 +1,8 @@
-"""The index's SQLite database: where it is, its schema versions, and how it is opened.
+"""The index's SQLite database: its location, its schema versions, and how it is opened.
 
-There is one index for each config folder of the client and one for each set of named folders. A
-session stays in the index when its file is deleted. `schema.sql` is the first schema version, each
-later one a script behind it in `_SCRIPTS`; a released script is never changed. The version is
-stored in `PRAGMA user_version`.
+There is one index for each config directory and one for each set of given directories. A session stays in the index
+when its file is deleted. `schema.sql` is the first schema version, and each later version is a script in `_SCRIPTS`; a
+released script is never changed. The version is stored in `PRAGMA user_version`.
 """
 
 import os
@@ -31,66 +30,68 @@ _MAX_NAME_LENGTH: Final = 24
 
 
 class IndexLocation(msgspec.Struct, frozen=True):
-    """An index: where it lies, and the folders whose sessions are in it."""
+    """Location of an index, and the directories whose sessions it contains."""
 
     folder: str
     roots: tuple[str, ...]
 
 
 def locate_index(root: str | Sequence[str] | None = None) -> IndexLocation:
-    """Return the index of some folders; else of the client's, and of those in the config file."""
+    """Return the index of some directories; by default, of the config directory and `index.roots`."""
     if root is None:
         client_folder = os.path.abspath(config_dir())
         configured = (os.path.abspath(os.path.expanduser(configured_root)) for configured_root in read_config().roots)
         return IndexLocation(
-            _folder_of((client_folder,)), (client_folder, *(each for each in configured if each != client_folder))
+            _folder_of((client_folder,)), (client_folder, *(folder for folder in configured if folder != client_folder))
         )
     roots = (root,) if isinstance(root, str) else tuple(root)
-    root_paths = tuple(dict.fromkeys(os.path.abspath(each) for each in roots))
+    root_paths = tuple(dict.fromkeys(os.path.abspath(folder) for folder in roots))
     return IndexLocation(_folder_of(tuple(sorted(root_paths))), root_paths)
 
 
 def _folder_of(roots: tuple[str, ...]) -> str:
-    """Return a folder that can be told from others by its name, and is told by a number."""
+    """Return the directory of an index: a readable label plus a checksum of the roots."""
     label = os.path.basename(os.path.dirname(roots[0])) + "-" + os.path.basename(roots[0])
-    safe_label = "".join(letter for letter in label if letter.isalnum() or letter in "-_")[:_MAX_NAME_LENGTH]
+    safe_label = "".join(character for character in label if character.isalnum() or character in "-_")[
+        :_MAX_NAME_LENGTH
+    ]
     checksum = crc32(b"\0".join(os.fsencode(root) for root in roots))
     return os.path.join(steno_home(), _INDEX_FOLDER, f"{safe_label}-{checksum:08x}")
 
 
 ARRAY_SQL: Final = "(SELECT value FROM json_each(?))"
-"""SQL: the values of one bound `json_array`; SQLite binds no more than some thousands one by one."""
+"""SQL: the values of one bound `json_array`, because SQLite limits the number of bound parameters."""
 LIKE_SQL: Final = r"LIKE ? ESCAPE '\'"
 """SQL: a comparison with a pattern whose literal parts are escaped by `escape_like`."""
 _LIKE_ESCAPES: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 
 def json_array(values: Sequence[str] | Sequence[int]) -> str:
-    """Return values as `ARRAY_SQL` takes them."""
+    """Encode values as a parameter of `ARRAY_SQL`."""
     return msgspec.json.encode(values).decode()
 
 
 def escape_like(text: str) -> str:
-    """Return a text that stands for itself in a pattern of `LIKE_SQL`."""
+    """Escape a text so that it matches literally in a pattern of `LIKE_SQL`."""
     return text.translate(_LIKE_ESCAPES)
 
 
 DATABASE_NAME: Final = "index.sqlite"
 _SCRIPTS: Final = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql", "schema-5.sql")
 SCHEMA_VERSION: Final = len(_SCRIPTS)
-"""Which version of the tables this steno writes."""
-_REBUILD_HINT: Final = "`steno sync --rebuild` makes it anew"
+"""Schema version that this release writes."""
+_REBUILD_HINT: Final = "Run `steno sync --rebuild` to rebuild it."
 _BUSY_TIMEOUT_MS: Final = 30_000
 _CACHE_KIB: Final = 65_536
 last_opened_folder: Final[list[str]] = []
-"""The folder of the index that this process opened last; none before the first."""
+"""Directory of the index that this process opened last; empty at first."""
 
 
 def open_for_writing(folder: str) -> sqlite3.Connection:
-    """Return the index in a folder, ready to be written; it is made where there is none.
+    """Open the index in a directory for writing, creating it if needed.
 
     Raises:
-        Unwritable: the folder cannot be written to, or a newer steno made the index.
+        Unwritable: the directory is not writable, or a newer release of steno wrote the index.
     """
     last_opened_folder[:] = [folder]
     try:
@@ -98,7 +99,7 @@ def open_for_writing(folder: str) -> sqlite3.Connection:
         path = os.path.join(folder, DATABASE_NAME)
         if os.path.isdir(path):
             raise IndexDamaged(f"{path} is a directory", hint=_REBUILD_HINT)
-        # Made here, so that nobody else may read it from the first byte on.
+        # Created here, so that it is private from the start.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         connection = _connect_database(path)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -115,7 +116,7 @@ def open_for_writing(folder: str) -> sqlite3.Connection:
 
 
 def database_stamp(folder: str) -> tuple[int, ...]:
-    """Return what changes with every change of the index in a folder."""
+    """Return a value that changes with every change of the index in a directory."""
     path = os.path.join(folder, DATABASE_NAME)
     stamp: list[int] = []
     for file_path in (path, f"{path}-wal"):
@@ -123,18 +124,18 @@ def database_stamp(folder: str) -> tuple[int, ...]:
             status = os.stat(file_path)
         except FileNotFoundError:
             continue
-        # Readers make and remove an empty one.
+        # Readers create and remove an empty file.
         if status.st_size:
             stamp += (status.st_ino, status.st_size, status.st_mtime_ns)
     return tuple(stamp)
 
 
 def open_for_reading(folder: str) -> sqlite3.Connection | None:
-    """Return the index in a folder for reading; None where there is none of this version.
+    """Open the index in a directory for reading; None if it is missing or has another version.
 
     Raises:
-        Damaged: it is there, and is no index.
-        Unreadable: it cannot be read.
+        IndexDamaged: the file is not a valid index.
+        Unreadable: the file cannot be read.
     """
     path = os.path.join(folder, DATABASE_NAME)
     if not os.path.exists(path):
@@ -160,7 +161,7 @@ def _connect_read_only(path: str) -> sqlite3.Connection:
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
-        # Where nothing can be written, there is nobody who writes either.
+        # If the directory is not writable, no other process writes to it either.
         connection.close()
         address = "file:" + path.replace("?", "%3f").replace("#", "%23") + "?immutable=1"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
@@ -168,12 +169,12 @@ def _connect_read_only(path: str) -> sqlite3.Connection:
 
 
 class IndexDamaged(Unwritable):
-    """The index is there, and is none any more."""
+    """The index exists but is damaged."""
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Generator[None, None, None]:
-    """All that is done inside happens, or none of it."""
+    """Run a block in a transaction that is rolled back on errors."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -198,10 +199,10 @@ def _upgrade_schema(connection: sqlite3.Connection, path: str) -> None:
     if _schema_version(connection) == SCHEMA_VERSION:
         return
     with transaction(connection):
-        # Somebody else may have been faster.
+        # Another process may have upgraded it meanwhile.
         version = _schema_version(connection)
         if version > SCHEMA_VERSION:
-            raise Unwritable(f"{path} was made by a newer steno", hint="update steno")
+            raise Unwritable(f"{path} was written by a newer version of steno", hint="Update steno.")
         _run_scripts(connection, version)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -213,7 +214,7 @@ def _run_scripts(connection: sqlite3.Connection, version: int) -> None:
 
 
 def has_schema(connection: sqlite3.Connection) -> bool:
-    """Return whether every table, index and trigger of the newest version is there, unchanged."""
+    """Return whether the database has every table, index and trigger of the newest version, unchanged."""
     with closing(sqlite3.connect(":memory:")) as new:
         _run_scripts(new, 0)
         return _schema_objects(new) <= _schema_objects(connection)
@@ -224,7 +225,7 @@ def _schema_objects(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
 
 
 def _script_statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script one by one; `executescript` would end the transaction."""
+    """Yield the statements of a script; `executescript` would end the transaction."""
     from importlib.resources import files
 
     statement = ""
@@ -241,7 +242,7 @@ def _error_message(error: OSError | sqlite3.Error) -> str:
 
 
 class SessionIndex:
-    """An index, open for reading. Close it, or use it in a `with`."""
+    """An index open for reading. Close it, or use it in a `with` block."""
 
     def __init__(
         self, location: IndexLocation, connection: sqlite3.Connection, report: "SyncReport | None" = None
@@ -249,11 +250,11 @@ class SessionIndex:
         self.location = location
         self.connection = connection
         self.report = report
-        """What the sync before did; None when there was none."""
+        """Report of the sync that ran before opening; None if no sync ran."""
 
     @cached_property
     def texts(self) -> "TextIndex":
-        """The words."""
+        """The full-text index."""
         from steno.index.text_index import open_text_index
 
         return open_text_index(self.location.folder)
@@ -265,7 +266,7 @@ class SessionIndex:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the database."""
         self.connection.close()
 
 
@@ -275,14 +276,14 @@ def open_index(
     sync_first: bool = True,
     start_progress: Callable[[int], Callable[[int], None]] | None = None,
 ) -> SessionIndex:
-    """Return the index of some folders, by default of the client's; `fresh` syncs it first.
+    """Open the index of some directories, by default of the config directory; `sync_first` syncs it.
 
-    When another sync is at work it is opened as it is.
+    If another sync is running, the index is opened without waiting.
 
     Raises:
-        NotFound: there is no index, and none was to be made.
-        Unreadable: it cannot be read.
-        Unwritable: it cannot be brought up to date.
+        NotFound: the index does not exist and was not created.
+        Unreadable: the index cannot be read.
+        Unwritable: the index cannot be updated.
     """
     location = locate_index(root)
     report = None
@@ -295,5 +296,5 @@ def open_index(
             report = None
     connection = open_for_reading(location.folder)
     if connection is None:
-        raise NotFound("there is no index yet", hint="`steno sync` makes it")
+        raise NotFound("the index does not exist yet", hint="Run `steno sync` to create it.")
     return SessionIndex(location, connection, report)

@@ -1,4 +1,4 @@
-"""Transcript lines as the index decodes them: fields in one pass, times, and sizes of edits."""
+"""Transcript lines as decoded for the index: fields in one pass, times, and sizes of edits."""
 
 from datetime import datetime
 from typing import Any, Final, cast
@@ -26,7 +26,7 @@ _parse_iso: Final = datetime.fromisoformat
 
 
 def to_millis(timestamp: str | float | None) -> int | None:
-    """Return a time in milliseconds; what every client writes is read without ado.
+    """Return a time in milliseconds since 1970; the format of Claude Code takes a fast path.
 
     >>> to_millis("1970-01-02T00:00:01.250Z")
     86401250
@@ -53,7 +53,7 @@ class ResultPart(msgspec.Struct, gc=False):
 
 
 class LineBlock(msgspec.Struct, gc=False):
-    """A block of any type; what a type does not have is empty."""
+    """A content block of any type; fields that a type lacks are empty."""
 
     type: str = ""
     text: str | None = None
@@ -61,7 +61,7 @@ class LineBlock(msgspec.Struct, gc=False):
     id: str | None = None
     name: str | None = None
     input: Any = None
-    """The arguments of a call; all the fields of a block of unknown type."""
+    """Input of a tool call, or all fields of a block of unknown type."""
     tool_use_id: str | None = None
     content: str | list[ResultPart] | None = None
     is_error: bool | None = None
@@ -72,7 +72,7 @@ class _ServerToolUse(msgspec.Struct, gc=False):
 
 
 class LineUsage(msgspec.Struct, gc=False):
-    """The figures of one line."""
+    """Usage figures of one line."""
 
     input_tokens: int | None = 0
     output_tokens: int | None = 0
@@ -100,18 +100,18 @@ class LineMessage(msgspec.Struct, gc=False):
     "summary pr_url"
 )
 class IndexedLine(RecordFields):
-    """A record, as far as the index is concerned."""
+    """The fields of a record that the index uses."""
 
     message: LineMessage | None = None
     forked_from: ForkOrigin | None = None
 
 
 decode_lines: Final = msgspec.json.Decoder(IndexedLine).decode_lines
-"""The fast path. Raises on damage, on fields of unexpected types and on messages of dialects."""
+"""The fast path. Raises on damage, on fields of unexpected types and on messages in a dialect."""
 
 
 def line_from_record(record: Record) -> IndexedLine:
-    """Return any record as a line, however odd it is or whatever dialect it speaks."""
+    """Convert any record, also a malformed one or one in a dialect."""
     line = fill_struct(IndexedLine, record.fields)
     if record.role:
         message = record.message
@@ -158,7 +158,7 @@ class _PatchResult(msgspec.Struct, rename="camel", gc=False):
 
 
 def count_patch_lines(result: msgspec.Raw) -> tuple[int, int] | None:
-    """Return the lines of the patch that the client kept with a result; None where it kept none.
+    """Count added and removed lines in the patch of a tool result; None if it has no patch.
 
     >>> count_patch_lines(msgspec.Raw(b'{"structuredPatch":[{"lines":[" a","-b","+c","+d"]}]}'))
     (2, 1)
@@ -175,7 +175,7 @@ def count_patch_lines(result: msgspec.Raw) -> tuple[int, int] | None:
 
 
 def count_changed_lines(tool_input: dict[str, Any]) -> tuple[int, int]:
-    r"""Return how many lines a call asks to put in and to take out.
+    r"""Count the lines that a tool call requests to add and remove.
 
     >>> count_changed_lines({"old_string": "a\nb\nc", "new_string": "a\nx\ny\nc"})
     (2, 1)

@@ -1,4 +1,4 @@
-"""Recovers from a damaged index: it is set aside, and the next sync makes a new one."""
+"""Recovers from a damaged index: it is moved aside, and the next sync builds a new one."""
 
 import os
 import sqlite3
@@ -11,7 +11,7 @@ from steno.index.text_index import TEXT_FOLDER, TextIndexDamaged
 from steno.store.damaged_files import move_aside
 
 _DAMAGE_MESSAGES: Final = ("malformed", "not a database", "could not decode", "unsupported file format")
-"""What SQLite says only of a database that cannot be read as it was written."""
+"""SQLite messages that always mean a damaged database."""
 _POSSIBLE_DAMAGE_MESSAGES: Final = (
     "no such table",
     "no such column",
@@ -19,14 +19,14 @@ _POSSIBLE_DAMAGE_MESSAGES: Final = (
     "constraint failed",
     "datatype mismatch",
 )
-"""What SQLite says of a damaged database, but also of a wrong statement."""
+"""SQLite messages of a damaged database that can also come from an invalid statement."""
 
 
 def is_damage(error: BaseException, folder: str = "") -> bool:
-    """Return whether an error, or what caused it, says that an index is damaged.
+    """Return whether an error, or one of its causes, means that an index is damaged.
 
-    A weak sign counts only if the index itself shows the damage. Without a `folder` it is the
-    index that this process opened last.
+    An ambiguous message counts only if a check of the index confirms it. Without `folder`, the index that this process
+    opened last is checked.
     """
     for cause in _exception_chain(error):
         if isinstance(cause, IndexDamaged | TextIndexDamaged):
@@ -66,7 +66,7 @@ def _is_database_damaged(folder: str) -> bool:
 
 
 def _exception_chain(error: BaseException) -> list[BaseException]:
-    """Return an error and what caused it, each once: an error may name itself as its cause."""
+    """Return an error and its causes, each once because the chain can be circular."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and not any(cause is known for known in chain):
@@ -76,9 +76,9 @@ def _exception_chain(error: BaseException) -> list[BaseException]:
 
 
 def recover(error: BaseException, folder: str = "") -> bool:
-    """Set the damaged part of an index aside; return whether that was done.
+    """Move the damaged part of an index aside; return whether this was done.
 
-    Without a `folder` it is the index that this process opened last.
+    Without `folder`, the index that this process opened last is used.
     """
     folder = _folder_or_last(folder)
     if not folder or not is_damage(error, folder):
@@ -94,7 +94,7 @@ def recover(error: BaseException, folder: str = "") -> bool:
 
 
 def _discard_database(folder: str) -> None:
-    """Set the tables aside, with the words, which mean nothing without them."""
+    """Move the database aside and delete the full-text index, which is useless without it."""
     from shutil import rmtree
 
     path = os.path.join(folder, DATABASE_NAME)
@@ -106,7 +106,7 @@ def _discard_database(folder: str) -> None:
 
 
 def _discard_text_index(folder: str) -> None:
-    """Set the words aside, and have every file read again."""
+    """Move the full-text index aside and mark every file as unread."""
     from steno.index.sync.updater import mark_all_unread
 
     path = os.path.join(folder, TEXT_FOLDER)

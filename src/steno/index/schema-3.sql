@@ -1,8 +1,8 @@
--- What a list needs to tell the status of a session, and to page without reading every row.
+-- Columns to show the status of sessions in a list, and to page without reading every row.
 
--- What its records end with (`steno.session.liveness`); whether it is live also depends on the time.
+-- Ending of its records (`steno.session.session_status`); the status also depends on the time.
 ALTER TABLE sessions ADD COLUMN ending TEXT NOT NULL DEFAULT '';
--- When its file was last seen growing.
+-- Time at which its file was last seen growing.
 ALTER TABLE sessions ADD COLUMN grown INTEGER;
 ALTER TABLE sessions ADD COLUMN active INTEGER
   GENERATED ALWAYS AS (max(coalesce(ended, 0), coalesce(grown, 0))) VIRTUAL;
@@ -12,7 +12,7 @@ ALTER TABLE sessions ADD COLUMN listed INTEGER
 CREATE INDEX sessions_by_last ON sessions (listed, last);
 CREATE INDEX sessions_by_activity ON sessions (listed, active);
 
--- Size and absence of its file, as in `files`: so that lists need no other table to be counted.
+-- Size and deletion of its file, as in `files`, so that counting a list needs no other table.
 ALTER TABLE sessions ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN gone INTEGER;
 CREATE TRIGGER files_to_sessions AFTER UPDATE OF size, gone ON files BEGIN

@@ -1,11 +1,11 @@
--- What the list rule of a published description needs, and what a list says about the file.
+-- Columns for the list rule of a published description, and for the file column of lists.
 
--- User and assistant records outside of sub-agents: one line each in `steps.jsonl`. Not `steps`,
--- which are tool calls and the like.
+-- User and assistant records outside sub-agents, each one line in `steps.jsonl`. Unlike `steps`,
+-- which counts tool calls and similar.
 ALTER TABLE sessions ADD COLUMN step_records INTEGER NOT NULL DEFAULT 0;
 -- Whether one of them is an assistant message with text and without a tool call.
 ALTER TABLE sessions ADD COLUMN answered INTEGER NOT NULL DEFAULT 0;
--- The dialect the file is written in: `claude`, or that of a published description.
+-- The dialect of the file: `claude`, or that of a published description.
 ALTER TABLE sessions ADD COLUMN dialect TEXT NOT NULL DEFAULT 'claude';
 DROP INDEX sessions_listed;
 CREATE INDEX sessions_listed ON sessions (

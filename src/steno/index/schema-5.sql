@@ -1,6 +1,6 @@
--- The files that the client itself backed up: of some of them no tool call is recorded.
+-- Files backed up by Claude Code, some of which have no recorded tool call.
 
--- Only new backups: every snapshot names again what was backed up before.
+-- Only new backups: every snapshot repeats the earlier ones.
 CREATE TABLE file_backups (
   message   INTEGER NOT NULL,           -- the record that names it
   path      TEXT NOT NULL,              -- the whole path

@@ -1,14 +1,14 @@
 -- The index of sessions. Times are milliseconds since 1970 UTC, sizes are bytes, flags are 0 or 1.
 --
--- No text of a session is kept here: a message is known by where it lies, and is read again from
--- its file (or from the archive) when it is shown. The words live in the folder `words` beside this
--- file, in an index that is made for them; a document there bears the id of its message here.
+-- No text of a session is stored here: a message is identified by its location, and is read again
+-- from its file (or from the archive) when it is shown. The full-text index is in the directory
+-- `words` next to this file; a document there has the ID of its message here.
 --
--- A message's id says where it is: the number of its file times 2^40, plus its offset in the file.
--- So ids rise along a file, all rows of a file are one range, and no row has to be looked up to
--- find the bytes.
+-- A message ID encodes the location: the ID of its file times 2^40, plus its offset in the file.
+-- So IDs increase along a file, all rows of a file are one range, and the bytes can be located
+-- without reading a row.
 
--- Every transcript that was ever seen: sessions, and the sub-agents that worked for them.
+-- Every known transcript: sessions and their sub-agents.
 CREATE TABLE files (
   id        INTEGER PRIMARY KEY,
   root      ANY NOT NULL,               -- the folder it was found below
@@ -24,7 +24,7 @@ CREATE TABLE files (
 ) STRICT;
 CREATE INDEX files_by_identity ON files (device, inode);
 
--- What each file is about, as far as it has been read.
+-- One row per file, for the part that has been read.
 CREATE TABLE sessions (
   file      INTEGER PRIMARY KEY REFERENCES files (id) ON DELETE CASCADE,
   id        TEXT NOT NULL,              -- of a sub-agent the session it worked for
@@ -47,7 +47,7 @@ CREATE TABLE sessions (
 ) STRICT;
 CREATE INDEX sessions_by_id ON sessions (id);
 
--- From one prompt to the next, in the order of the file.
+-- Turns, in file order.
 CREATE TABLE turns (
   file      INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
   number    INTEGER NOT NULL,           -- from 1; what stands before the first prompt is turn 0
@@ -60,7 +60,7 @@ CREATE TABLE turns (
   PRIMARY KEY (file, number)
 ) STRICT, WITHOUT ROWID;
 
--- Every record that says something.
+-- Every record with searchable text or usage.
 CREATE TABLE messages (
   id        INTEGER PRIMARY KEY,        -- file << 40 | offset
   length    INTEGER NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE messages (
   type      TEXT NOT NULL               -- the record's own
 ) STRICT;
 
--- What the agent did.
+-- Tool calls.
 CREATE TABLE tool_calls (
   message   INTEGER NOT NULL,           -- where it is called
   place     INTEGER NOT NULL,           -- which block of that message
@@ -85,7 +85,7 @@ CREATE TABLE tool_calls (
   PRIMARY KEY (message, place)
 ) STRICT, WITHOUT ROWID;
 
--- What it changed.
+-- Changes to files.
 CREATE TABLE file_edits (
   message   INTEGER NOT NULL,
   place     INTEGER NOT NULL,
@@ -99,8 +99,8 @@ CREATE TABLE file_edits (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_edits_by_path ON file_edits (path);
 
--- Tokens, once per response and file: its lines repeat the figures, and the highest counts. Copies
--- of a response in other files (resumed, forked) have rows too; of all with one key one counts.
+-- Tokens, one row per response and file: its lines repeat the figures, and the highest counts. Copies
+-- of a response in other files (resumed, forked) have rows too; one of all rows with a key counts.
 CREATE TABLE usage (
   file      INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
   key       TEXT NOT NULL,              -- message.id, else the request's id, else the record's
@@ -126,7 +126,7 @@ CREATE TABLE usage (
 CREATE INDEX usage_by_key ON usage (key);
 CREATE INDEX usage_by_time ON usage (time);
 
--- The sums of what counts, by the local day it was asked on.
+-- Sums of the counted responses by local day.
 CREATE TABLE days (
   day       TEXT NOT NULL,              -- 2026-11-15; empty where the time is not known
   project   TEXT NOT NULL,
@@ -145,7 +145,7 @@ CREATE TABLE days (
   PRIMARY KEY (day, project, model, agent, fast, band)
 ) STRICT, WITHOUT ROWID;
 
--- How sessions hang together.
+-- Links between sessions.
 CREATE TABLE links (
   file      INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
   message   INTEGER NOT NULL,           -- the record that says so
@@ -156,7 +156,7 @@ CREATE TABLE links (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX links_by_target ON links (kind, target);
 
--- Numbers for what documents are filtered by: projects, models, tools, branches and so on.
+-- IDs of filter values: projects, models, tools, branches and so on.
 CREATE TABLE names (
   id        INTEGER PRIMARY KEY,
   kind      TEXT NOT NULL,
@@ -164,8 +164,8 @@ CREATE TABLE names (
   UNIQUE (kind, name)
 ) STRICT;
 
--- Batches of a sync. Words are committed before the rows here; a batch that is still open when a
--- sync begins was cut off, and its documents are taken out of the words again.
+-- Batches of a sync. Documents are committed before the rows here; a batch that is still open when a
+-- sync starts was interrupted, and its documents are removed from the full-text index.
 CREATE TABLE batches (
   id        INTEGER PRIMARY KEY,
   open      INTEGER NOT NULL

@@ -1,6 +1,6 @@
 """The searchable text of a record, by role and kind.
 
-The same function feeds the index and locates excerpts; `steno.index.search.audit` checks it.
+The same function provides the text for the index and for excerpts; `steno.index.search.audit` checks it.
 """
 
 import re
@@ -14,16 +14,11 @@ from steno.format.message import CALL_TYPES
 from steno.index.line_decoder import IndexedLine, LineBlock, ResultPart
 
 TextKind: TypeAlias = Literal["prompt", "answer", "thinking", "input", "output", "note", "title", "summary"]
-"""Whose words they are.
+"""Kind of a searchable text.
 
-prompt    what the user said
-answer    what the model said
-thinking  what it thought
-input     what it gave to a tool: commands, paths, new text
-output    what the tool gave back
-note      what the client said: hooks, reminders, errors, attachments, records of unknown types
-title     what the session is called
-summary   what a compaction left
+prompt    text of the user answer    text of the model thinking  thinking of the model input     input of a tool call:
+commands, paths, new text output    result of a tool call note      text of Claude Code: hooks, reminders, errors,
+attachments, records of unknown types title     title of the session summary   summary of a compaction
 """
 TEXT_KINDS: Final[tuple[TextKind, ...]] = (
     "prompt",
@@ -38,14 +33,14 @@ TEXT_KINDS: Final[tuple[TextKind, ...]] = (
 _MAX_UNSPACED_LENGTH: Final = 4_096
 _SPACE_PATTERN: Final = re.compile(r"\s")
 TITLE_TYPES: Final = frozenset(("custom-title", "ai-title", "summary", "tag", "agent-name"))
-# Records that repeat others, or hold nothing but the state of the client.
+# Records that repeat others or contain only state.
 _UNSEARCHED_TYPES: Final = frozenset(("progress", "file-history-snapshot", "last-prompt", "mode", "deleted"))
-# The first key of a client's own copy of a result, in every shape that was seen.
+# First key of a structured copy of a tool result, for all known formats.
 _COPY_PATTERN: Final = re.compile(
     rb'\{"(?:stdout|type|file|filePath|filenames|mode|oldTodos|newTodos|status|bytes|query|'
     rb'content|agentId|isAgent|success|commandName|message|plan|questions|matches|results)"|"'
 )
-# Fields that say where a record belongs and what it is, and nothing else.
+# Fields of the envelope, which contain no searchable text.
 ENVELOPE_FIELDS: Final = frozenset(
     (
         *("type", "subtype", "uuid", "parentUuid", "sessionId", "timestamp", "cwd", "version"),
@@ -57,18 +52,18 @@ ENVELOPE_FIELDS: Final = frozenset(
 
 
 class TextPart(msgspec.Struct, gc=False):
-    """Some words of a record."""
+    """A searchable text of a record."""
 
     kind: TextKind
     text: str
     tool: str = ""
-    """The tool they were given to; of results it is known only to who saw the call."""
+    """Name of the tool; for results, known only if the call was read."""
     call: str = ""
     failed: bool = False
 
 
 def text_parts(line: IndexedLine, data: bytes) -> list[TextPart]:
-    """Return what can be searched in a record."""
+    """Return the searchable texts of a record."""
     message = line.message
     if message is not None:
         return _message_parts(line, message.content)
@@ -111,7 +106,7 @@ def _message_text_kind(line: IndexedLine) -> TextKind:
 
 
 def _input_parts(block: LineBlock) -> list[TextPart]:
-    """Return what a tool is given, or what a block of an unknown type says."""
+    """Return the texts of a tool input, or of a block of unknown type."""
     strings = _text_strings(block.input)
     if block.type not in CALL_TYPES:
         return _joined_part("note", strings)
@@ -126,14 +121,14 @@ def _result_part(line: IndexedLine, block: LineBlock) -> TextPart:
     text = cast("str", content or "")
     client_copy = line.tool_use_result
     if client_copy and not is_result_copy(client_copy):
-        # A shape nobody has seen: whatever the result does not say already.
+        # An unknown format: add the strings that the result does not contain.
         additional = [string for string in _text_strings(decode_json(client_copy)) if string not in text]
         text = "\n".join((text, *additional))
     return TextPart("output", text, "", block.tool_use_id or "", bool(block.is_error))
 
 
 def is_result_copy(client_copy: bytes | msgspec.Raw) -> bool:
-    """Whether the client's own form of a result is one that says what the result says."""
+    """Return whether a structured copy of a tool result repeats its text."""
     return _COPY_PATTERN.match(client_copy) is not None
 
 
@@ -145,7 +140,7 @@ def _strip_envelope(raw: bytes) -> Any:
 
 
 def decode_json(raw: bytes | msgspec.Raw) -> Any:
-    """Return the value of some JSON, however damaged."""
+    """Decode JSON, even if it is damaged."""
     try:
         return msgspec.json.decode(raw)
     except DECODE_ERRORS:
@@ -182,5 +177,5 @@ def _child_values(value: Any) -> Iterator[Any]:
 
 
 def is_binary(text: str) -> bool:
-    """Whether a string is data and not words: long, and without any space."""
+    """Return whether a string is data rather than text: long and without whitespace."""
     return len(text) > _MAX_UNSPACED_LENGTH and not _SPACE_PATTERN.search(text, 0, _MAX_UNSPACED_LENGTH)

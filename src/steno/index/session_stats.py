@@ -1,10 +1,9 @@
 """Session statistics and the extraction state that is carried between two reads of a file.
 
-In a linear session each record continues the previous one: nobody went back and nothing is missing.
-Its figures are counted here record by record, with the definitions of `steno.session.turns`. Anything
-else makes the statistics `loose`: the session is then read in full and counted by
-`steno.session.turns.figures`, and counting continues from there. When in doubt it is loose, which
-costs time but is never wrong.
+In a linear session each record continues the previous one: nothing was rewound and nothing is missing. Its figures are
+counted here record by record, with the definitions of `steno.session.turns`. In any other case `needs_full_count` is
+set: the session is then read in full and counted by `steno.session.turns.session_facts`, and counting continues from
+there. Setting it without need costs time but does not affect the result.
 """
 
 from typing import Any, Final, TypeAlias, cast
@@ -22,39 +21,42 @@ from steno.session.turns.session_facts import SessionCounts
 _CONVERSATION_TYPES: Final = frozenset(("user", "assistant", "system", "attachment"))
 _LINKED_TYPES: Final = _CONVERSATION_TYPES | {"progress"}
 _MAX_PARENTS: Final = 256
-"""How many records may stand between two messages."""
+"""Maximum number of records between two messages."""
 
 
-class TurnStats(msgspec.Struct, gc=False):
-    """The turn that is going on."""
+# `rename` keeps the field names of states that are stored in existing indexes.
+class TurnStats(
+    msgspec.Struct, gc=False, rename={"after_compaction": "seam", "ends_with_error": "erring", "error_unclear": "murky"}
+):
+    """The current turn."""
 
     begun: bool = False
-    """Whether any record is in it."""
+    """Whether the turn has any record."""
     origin: Origin | None = None
     answered: bool = False
-    seam: bool = False
-    """Whether it begins with a compaction."""
+    after_compaction: bool = False
+    """Whether the turn starts with a compaction."""
     started: int | None = None
     ended: int | None = None
     measured: int | None = None
-    """How long it took, as the client says."""
-    erring: bool = False
-    """Whether the last thing in it is an error of the API."""
-    murky: bool = False
-    """Whether something came since that may be the last thing instead."""
+    """Duration in milliseconds as recorded by Claude Code."""
+    ends_with_error: bool = False
+    """Whether the last step is an API error."""
+    error_unclear: bool = False
+    """Whether a later record may have replaced the API error as the last step."""
     retried: bool = False
-    """Whether that error was tried again."""
+    """Whether the request was retried after the API error."""
     pending: int = 0
-    """Failed steps that were none after all, if an answer comes."""
+    """Number of failed steps that do not count if an answer follows."""
 
     @property
     def is_tentative(self) -> bool:
-        """Whether nothing has come of it yet."""
+        """Whether the turn has no effect so far."""
         return is_tentative(self.origin, answered=self.answered)
 
     @property
     def duration_ms(self) -> int:
-        """How many milliseconds it took."""
+        """Duration of the turn in milliseconds."""
         if self.measured is not None:
             return self.measured
         if self.started is None or self.ended is None:
@@ -62,40 +64,49 @@ class TurnStats(msgspec.Struct, gc=False):
         return max(0, self.ended - self.started)
 
     def extend(self, time: int | None) -> None:
-        """Note that it lasts at least until now."""
+        """Extend the turn to include a time."""
         if time is None:
             return
         self.started = time if self.started is None else self.started
         self.ended = time if self.ended is None else max(time, self.ended)
 
 
-class SessionStats(msgspec.Struct):
-    """What was counted so far; the turn that is going on is not among the turns yet."""
+class SessionStats(
+    msgspec.Struct,
+    rename={
+        "needs_full_count": "loose",
+        "full_counts": "told",
+        "counts_at_full": "mark",
+        "parents": "near",
+        "turn": "scene",
+    },
+):
+    """Counts so far; the current turn is not yet included in `turns`."""
 
     turns: int = 0
     worked: int = 0
     steps: int = 0
     failed: int = 0
     compactions: int = 0
-    loose: bool = False
-    told: SessionCounts | None = None
-    """The figures when it was last told in full."""
-    mark: SessionCounts = SessionCounts()
-    """What was counted here by then."""
-    near: list[str] = []
-    """The records that the next one may hang on: the last message, and what came with it."""
+    needs_full_count: bool = False
+    full_counts: SessionCounts | None = None
+    """Figures of the last full count."""
+    counts_at_full: SessionCounts = SessionCounts()
+    """Figures counted here at the time of the last full count."""
+    parents: list[str] = []
+    """IDs of the records that the next one may follow: the last message and its notes."""
     response: str = ""
-    """The response that these belong to."""
+    """ID of the response of these records."""
     uses: list[str] = []
-    """What that response called."""
-    scene: TurnStats = msgspec.field(default_factory=TurnStats)
+    """IDs of the tool calls in that response."""
+    turn: TurnStats = msgspec.field(default_factory=TurnStats)
 
     def current_figures(self) -> SessionCounts:
-        """Return the figures so far: what was told, and what was counted since."""
+        """Return the figures so far: those of the last full count plus those counted since."""
         current = self._counted_figures()
-        if self.told is None:
+        if self.full_counts is None:
             return current
-        full, baseline = self.told, self.mark
+        full, baseline = self.full_counts, self.counts_at_full
         return SessionCounts(
             turns=full.turns + current.turns - baseline.turns,
             steps=full.steps + current.steps - baseline.steps,
@@ -107,13 +118,13 @@ class SessionStats(msgspec.Struct):
         )
 
     def set_full_figures(self, figures: SessionCounts, leaf: str) -> None:
-        """Take the figures of the whole; from `leaf` on the conversation goes on."""
-        self.told, self.mark = figures, self._counted_figures()
-        # Else somebody went back, and whatever comes next may be anywhere.
-        self.loose = leaf not in self.near
+        """Set the figures of a full count; the conversation continues from `leaf`."""
+        self.full_counts, self.counts_at_full = figures, self._counted_figures()
+        # Otherwise the session was rewound, and the next record may follow any other.
+        self.needs_full_count = leaf not in self.parents
 
     def _counted_figures(self) -> SessionCounts:
-        turn_stats = self.scene
+        turn_stats = self.turn
         counts_as_turn = turn_stats.begun and not self._joins_previous
         return SessionCounts(
             turns=self.turns + counts_as_turn,
@@ -123,64 +134,66 @@ class SessionStats(msgspec.Struct):
             compactions=self.compactions,
         )
 
-    # Where a record hangs
+    # Links between records
 
     def follow_record(self, line: IndexedLine, *, irregular: bool) -> bool:
-        """Take in where a record hangs; say whether it is part of the conversation."""
+        """Follow the link of a record to its parent; return whether it belongs to the conversation."""
         kind = line.type or ""
         if line.is_sidechain:
-            # A sub-agent inside the file of its session.
-            self.loose = True
+            # A sub-agent inside the session's file.
+            self.needs_full_count = True
             return False
         if line.uuid is None:
             if kind == "last-prompt":
-                self.loose = self.loose or bool(line.leaf_uuid and line.leaf_uuid not in self.near)
+                self.needs_full_count = self.needs_full_count or bool(
+                    line.leaf_uuid and line.leaf_uuid not in self.parents
+                )
             elif kind in _CONVERSATION_TYPES:
-                self.loose = True
+                self.needs_full_count = True
             return False
         is_linked = self._link(line, line.uuid, kind)
         if irregular or not is_linked or kind not in _LINKED_TYPES or self._continues_turn(kind):
-            self.loose = True
+            self.needs_full_count = True
         return True
 
     def _continues_turn(self, kind: str) -> bool:
-        """Whether a turn goes on behind a compaction, so that it began before what is counted."""
-        turn_stats = self.scene
-        return is_unprompted(turn_stats.origin, after_compaction=turn_stats.seam) and (
+        """Return whether a turn continues after a compaction, so that it started earlier."""
+        turn_stats = self.turn
+        return is_unprompted(turn_stats.origin, after_compaction=turn_stats.after_compaction) and (
             turn_stats.answered or kind == "assistant"
         )
 
     def _link(self, line: IndexedLine, uuid: str, kind: str) -> bool:
-        """Go on with a record; say whether it hangs on what came last."""
+        """Link a record; return whether it follows one of the last records."""
         parent = line.parent_uuid
         if parent is None and kind == "system" and line.subtype == "compact_boundary":
             parent = line.logical_parent_uuid
-        if uuid in self.near or (self.near and parent not in self.near):
+        if uuid in self.parents or (self.parents and parent not in self.parents):
             if kind == "progress":
                 return True
-            self.near, self.uses, self.response = [uuid], call_and_result_ids(line)[0], ""
+            self.parents, self.uses, self.response = [uuid], call_and_result_ids(line)[0], ""
             return False
         if kind == "assistant" or (kind == "user" and not line.is_meta):
             uses, results = call_and_result_ids(line)
             message = (line.message.id if line.message is not None else None) or ""
             if results:
                 if not all(call in self.uses for call in results):
-                    self.near.append(uuid)
+                    self.parents.append(uuid)
                     return False
             elif not message or message != self.response:
-                self.near, self.uses, self.response = [], [], message
+                self.parents, self.uses, self.response = [], [], message
             self.uses += uses
-        self.near.append(uuid)
-        if len(self.near) > _MAX_PARENTS:
-            del self.near[0]
+        self.parents.append(uuid)
+        if len(self.parents) > _MAX_PARENTS:
+            del self.parents[0]
             return False
         return True
 
-    # What it says
+    # Content of records
 
     def add_prompt(self, origin: Origin, time: int | None) -> None:
-        """Take in what a person, or the client, says."""
-        turn_stats = self.scene
+        """Add a user record that is not a tool result."""
+        turn_stats = self.turn
         if begins_turn(origin, tentative=turn_stats.is_tentative):
             self._begin_turn(origin, time)
             return
@@ -189,41 +202,43 @@ class SessionStats(msgspec.Struct):
             turn_stats.extend(time)
 
     def _begin_turn(self, origin: Origin, time: int | None) -> None:
-        turn_stats = self.scene
-        if takes_turn_over(tentative=turn_stats.is_tentative, first=not self.turns, after_compaction=turn_stats.seam):
-            self.loose = self.loose or turn_stats.erring
+        turn_stats = self.turn
+        if takes_turn_over(
+            tentative=turn_stats.is_tentative, first=not self.turns, after_compaction=turn_stats.after_compaction
+        ):
+            self.needs_full_count = self.needs_full_count or turn_stats.ends_with_error
             turn_stats.begun, turn_stats.origin, turn_stats.started, turn_stats.ended = (True, origin, time, None)
             return
         self._close_turn()
-        self.scene = TurnStats(begun=True, origin=origin, started=time)
+        self.turn = TurnStats(begun=True, origin=origin, started=time)
 
     def add_compaction(self) -> None:
-        """Take in a compaction."""
+        """Add a compaction."""
         self.compactions += 1
-        # What introduces the first turn may be nothing, or a turn of its own.
-        self.loose = self.loose or (not self.turns and self.scene.is_tentative)
+        # The prompt before the first turn may or may not become a separate turn.
+        self.needs_full_count = self.needs_full_count or (not self.turns and self.turn.is_tentative)
         self._close_turn()
-        self.scene = TurnStats(begun=True, seam=True)
+        self.turn = TurnStats(begun=True, after_compaction=True)
 
     @property
     def _joins_previous(self) -> bool:
-        return bool(self.turns) and self.scene.is_tentative
+        return bool(self.turns) and self.turn.is_tentative
 
     def _close_turn(self) -> None:
-        if self.scene.begun and not self._joins_previous:
+        if self.turn.begun and not self._joins_previous:
             self.turns += 1
-            self.worked += self.scene.duration_ms
+            self.worked += self.turn.duration_ms
 
     def add_response_line(self, line: IndexedLine, time: int | None) -> None:
-        """Take in a line of a response."""
-        message, turn_stats = line.message, self.scene
+        """Add a line of a response."""
+        message, turn_stats = line.message, self.turn
         turn_stats.begun = True
         if message is None:
-            self.loose = True
+            self.needs_full_count = True
             return
         if message.model == SYNTHETIC or line.is_api_error_message:
-            # Nobody calls a tool in the model's name.
-            self.loose = self.loose or bool(call_and_result_ids(line)[0])
+            # Synthetic messages never contain tool calls.
+            self.needs_full_count = self.needs_full_count or bool(call_and_result_ids(line)[0])
             if not line.is_api_error_message:
                 self.add_note()
                 return
@@ -232,16 +247,16 @@ class SessionStats(msgspec.Struct):
             return
         turn_stats.answered = True
         self.failed -= turn_stats.pending
-        self.loose = self.loose or (turn_stats.murky and bool(turn_stats.pending))
+        self.needs_full_count = self.needs_full_count or (turn_stats.error_unclear and bool(turn_stats.pending))
         turn_stats.pending = 0
         if self._count_calls(message.content):
             turn_stats.extend(time)
-            turn_stats.erring = False
+            turn_stats.ends_with_error = False
         else:
-            self.loose = self.loose or turn_stats.erring
+            self.needs_full_count = self.needs_full_count or turn_stats.ends_with_error
 
     def _count_calls(self, content: str | list[LineBlock] | None) -> bool:
-        """Count the calls in a response; say whether there is anything in it."""
+        """Count the tool calls in a response; return whether it has any content."""
         if content.__class__ is str:
             return bool(cast("str", content).strip())
         has_content = False
@@ -254,45 +269,45 @@ class SessionStats(msgspec.Struct):
             elif block.type in THINKING_TYPES:
                 has_content = True
             else:
-                self.loose = True
+                self.needs_full_count = True
         return has_content
 
     def add_results(self, time: int | None, *, all_expected: bool, failed: int) -> None:
-        """Take in the results of calls; `known` says that each was waited for."""
-        self.scene.begun = True
-        self.loose = self.loose or not all_expected
+        """Add tool results; `all_expected` means that each belongs to an open call."""
+        self.turn.begun = True
+        self.needs_full_count = self.needs_full_count or not all_expected
         self.failed += failed
-        self.scene.extend(time)
+        self.turn.extend(time)
 
     def add_api_error(self, time: int | None, *, retried: bool) -> None:
-        """Take in an error of the API; those in a row are one step."""
-        turn_stats = self.scene
+        """Add an API error; consecutive errors are one step."""
+        turn_stats = self.turn
         turn_stats.begun = True
         turn_stats.extend(time)
-        if not turn_stats.erring:
+        if not turn_stats.ends_with_error:
             self.steps += 1
             self.failed += 1
-            turn_stats.erring, turn_stats.retried, turn_stats.murky = True, False, False
-        self.loose = self.loose or turn_stats.murky
+            turn_stats.ends_with_error, turn_stats.retried, turn_stats.error_unclear = True, False, False
+        self.needs_full_count = self.needs_full_count or turn_stats.error_unclear
         if retried and not turn_stats.retried:
             turn_stats.retried = True
             turn_stats.pending += 1
 
     def set_duration(self, duration: float | None) -> None:
-        """Take in how long a turn took."""
-        self.scene.begun = True
+        """Set the recorded duration of the turn."""
+        self.turn.begun = True
         duration_ms = valid_duration(duration)
         if duration_ms is not None:
-            self.scene.measured = round(duration_ms)
+            self.turn.measured = round(duration_ms)
 
     def add_note(self) -> None:
-        """Take in whatever leaves no more than a note."""
-        self.scene.begun = True
-        self.scene.murky = self.scene.erring or bool(self.scene.pending)
+        """Add a record that only leaves a note."""
+        self.turn.begun = True
+        self.turn.error_unclear = self.turn.ends_with_error or bool(self.turn.pending)
 
 
 def call_and_result_ids(line: IndexedLine) -> tuple[list[str], list[str]]:
-    """Return the calls that a message makes, and those that it answers."""
+    """Return the IDs of the tool calls in a message, and of those whose results it contains."""
     content = line.message.content if line.message is not None else None
     if content.__class__ is not list:
         return [], []
@@ -302,15 +317,16 @@ def call_and_result_ids(line: IndexedLine) -> tuple[list[str], list[str]]:
 
 
 EXTRACTION_RULES: Final = "10"
-"""Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
-searched, counts on: then everything is read again."""
+"""Version of the extraction rules. Increase it after changing which fields of a record are indexed or which text is
+searched; all files are then read again.
+"""
 FILE_ID_SHIFT: Final = 40
-"""A message's id is the number of its file shifted by this, plus its offset."""
+"""A message ID is the file ID shifted by this number of bits, plus the offset in the file."""
 Row: TypeAlias = tuple[Any, ...]
 
 
-class TurnState(msgspec.Struct, gc=False):
-    """One row of `turns`, still growing."""
+class TurnState(msgspec.Struct, gc=False, rename={"tentative": "faint"}):
+    """A row of `turns` that can still change."""
 
     number: int = 0
     message: int = 0
@@ -319,34 +335,34 @@ class TurnState(msgspec.Struct, gc=False):
     messages: int = 0
     calls: int = 0
     failed: int = 0
-    faint: bool = False
-    """It asks the model nothing unless an answer follows: a command of the client's own."""
+    tentative: bool = False
+    """Whether the turn is a local command, which only counts if an answer follows."""
 
 
 class OpenCall(msgspec.Struct, gc=False):
-    """A tool call that has no result so far."""
+    """A tool call without a result so far."""
 
     message: int
     place: int
     name: str
     kind: str = ""
-    """Of a call for a sub-agent, which kind is asked for."""
+    """Type of the requested sub-agent, if the call starts one."""
 
 
 class LastMessageState(msgspec.Struct, gc=False):
-    """The last message of the conversation, and what the client noted after it."""
+    """The last message of the conversation, with the state recorded after it."""
 
     kind: LastMessage = ""
     calls: list[str] = []
-    """The ids of its tool calls."""
+    """IDs of its tool calls."""
     left: bool = False
-    """Whether the client was closed."""
+    """Whether Claude Code was closed."""
     refused: bool = False
     """Whether the API returned an error."""
 
 
-class ExtractionState(msgspec.Struct):
-    """What reading on has to know of everything before."""
+class ExtractionState(msgspec.Struct, rename={"stats": "course"}):
+    """The state needed to continue reading a file."""
 
     session: str = ""
     agent: str = ""
@@ -355,16 +371,16 @@ class ExtractionState(msgspec.Struct):
     version: str = ""
     dialect: Dialect = "claude"
     converted: bool = False
-    """Whether the file has records in a dialect, and places in it are those of its converted form."""
+    """Whether the file has records in a dialect; offsets then refer to its converted form."""
     model: str = ""
     custom: str = ""
     ai: str = ""
     summary: str = ""
-    """The last summary of the session itself; old clients wrote those of others, too."""
+    """Last summary of this session; old versions of Claude Code also wrote summaries of other sessions."""
     summary_at: int = -1
-    """The message that it is."""
+    """ID of the message with that summary."""
     far_summaries: dict[str, tuple[int, str]] = {}
-    """Summaries, and the messages that they are, by a leaf that has not been met so far."""
+    """Summaries with unknown leaves: message ID and title, by the ID of the leaf."""
     last_prompt: str = ""
     first_prompt: str = ""
     first_command: str = ""
@@ -375,35 +391,35 @@ class ExtractionState(msgspec.Struct):
     step_counts: StepCounts = StepCounts()
     prompted: bool = False
     commanded: bool = False
-    """Whether a command was given, which is a prompt once the model answers."""
+    """Whether the session has a command, which counts as a prompt once the model answers."""
     main: bool = False
-    """Whether anything in it was not said by a sub-agent."""
+    """Whether the file has messages outside sub-agents."""
     last_uuid: str = ""
-    course: SessionStats = msgspec.field(default_factory=SessionStats)
+    stats: SessionStats = msgspec.field(default_factory=SessionStats)
     turn: TurnState = msgspec.field(default_factory=TurnState)
     before: TurnState | None = None
-    """The turn that goes on if the model does, unasked, behind a compaction."""
+    """The previous turn, which continues if the model answers without a prompt after a compaction."""
     repeated: str = ""
-    """The answer that was last said again behind a compaction."""
+    """ID of the last answer repeated after a compaction."""
     repeated_calls: list[str] = []
-    """The calls of such answers that have no result yet."""
+    """IDs of the tool calls in repeated answers that have no result yet."""
     open: dict[str, OpenCall] = {}
     last: LastMessageState = msgspec.field(default_factory=LastMessageState)
     backups: dict[str, str] = {}
-    """The fingerprint of the newest backup of each file."""
+    """Fingerprint of the newest backup of each file."""
     unplaced: list[Row] = []
-    """Backups that were named before the folder was known that their paths begin in."""
+    """Backups recorded before the directory of their relative paths was known."""
 
     @property
     def ending(self) -> Ending:
-        """What the session ends with."""
+        """The ending of the session."""
         last = self.last
         open_tools = [self.open[call].name for call in last.calls if call in self.open]
         return ending_of(last.kind, open_tools, left=last.left, refused=last.refused)
 
 
 class TextDocument(msgspec.Struct, gc=False, array_like=True):
-    """Some words to be searched, and what they can be filtered by."""
+    """A searchable text with its filter values."""
 
     message: int
     time: int
@@ -417,29 +433,29 @@ class TextDocument(msgspec.Struct, gc=False, array_like=True):
 
 
 class Extraction(msgspec.Struct):
-    """What one stretch gave: rows in the order of the columns of their tables."""
+    """The rows extracted from a part of a file, in the column order of their tables."""
 
     file: int
     start: int
     end: int
-    """Up to here it was read: the end of the last whole line."""
+    """End of the last complete line read."""
     state: ExtractionState
     has_more: bool = False
-    """Whether the stretch ended before the file did."""
+    """Whether the file has more bytes after this part."""
     messages: list[Row] = []
     turns: list[Row] = []
     calls: list[Row] = []
     late_results: list[Row] = []
-    """Results of calls in earlier stretches: (result, ended, failed, message, place)."""
+    """Results of calls in earlier parts: (result, ended, failed, message, place)."""
     edits: list[Row] = []
     links: list[Row] = []
     usage: list[Row] = []
     documents: list[TextDocument] = []
     edit_sizes: list[Row] = []
-    """Lines of changes in earlier stretches: (added, removed, message, place)."""
+    """Line counts of edits in earlier parts: (added, removed, message, place)."""
     backups: list[Row] = []
     in_dialect: bool = False
-    """Whether a record in a dialect was met: nothing was read, the file is to be converted."""
+    """Whether a record in a dialect was found, so that the file must be converted and read again."""
 
 
 class _ConvertedFlag(msgspec.Struct):
@@ -447,7 +463,7 @@ class _ConvertedFlag(msgspec.Struct):
 
 
 def is_converted_state(raw: bytes) -> bool:
-    """Return whether the file of a state has records in a dialect, without reading the rest."""
+    """Return whether an encoded state belongs to a converted file, without decoding the rest."""
     try:
         return bool(raw) and msgspec.msgpack.decode(raw, type=_ConvertedFlag).converted
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -455,15 +471,15 @@ def is_converted_state(raw: bytes) -> bool:
 
 
 def encode_state(state: ExtractionState) -> bytes:
-    """Return a state as it is kept between two looks at a file."""
+    """Encode a state for storage between two reads of a file."""
     return msgspec.msgpack.encode(state)
 
 
 def decode_state(raw: bytes) -> ExtractionState:
-    """Return a state that was kept; a new one for nothing.
+    """Decode a stored state; return a new one for empty data.
 
     Raises:
-        Damaged: it is not what was kept.
+        IndexDamaged: the data is not a valid state.
     """
     from steno.index.database import IndexDamaged
 

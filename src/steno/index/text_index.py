@@ -1,9 +1,8 @@
-"""The full-text index of all sessions, in tantivy, next to the tables.
+"""The full-text index of all sessions, in tantivy, next to the database.
 
-A document is some text of one message: all of its thinking, or the input of one tool call. The text
-itself is not stored and is read again from the file. Tokens are split at everything that is not a
-letter or digit and lower-cased, so `src/auth/login.py` is the phrase `src auth login py`, and
-`get_user_name` is `get user name`.
+A document is some text of one message: all of its thinking, or the input of one tool call. The text itself is not
+stored and is read again from the file. Tokens are split at every character that is not a letter or digit and
+lower-cased, so `src/auth/login.py` is the phrase `src auth login py`, and `get_user_name` is `get user name`.
 """
 
 import os
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
 
 
 TEXT_FIELD: Final = "text"
-"""The field with the words."""
+"""Name of the text field."""
 MAX_TOKEN_SIZE: Final = 512
-"""Words as long as this, in bytes, or longer are not found: they are data."""
+"""Size in bytes from which words are treated as data and not indexed."""
 SPLIT_TAG: Final = 0
-"""The tag of documents that are not all their message says: it has several."""
+"""Tag of documents whose message has several documents."""
 FAILED_TAG: Final = 1
-"""The tag of results that are errors; other tags are ids of `names`, which begin above it."""
+"""Tag of failed tool results; the other tags are IDs of `names`, which are higher."""
 _ANALYZER_NAME: Final = "words"
 TEXT_FOLDER: Final = "words"
-"""The folder of an index that holds them."""
+"""Name of the directory with the full-text index."""
 DAMAGE_MESSAGES: Final = (
     "corrupt",
     "does not exist",
@@ -43,41 +42,41 @@ DAMAGE_MESSAGES: Final = (
     "eof while",
     "invalid",
 )
-"""What the engine says of files that are not as it wrote them."""
+"""Engine messages that mean damaged files."""
 _LARGE_HEAP: Final = 128_000_000
 _SMALL_HEAP: Final = 16_000_000
 
 
 class TextIndexDamaged(Unreadable):
-    """The words of an index cannot be read any more."""
+    """The full-text index is damaged."""
 
 
 def open_text_index(folder: str) -> "TextIndex":
-    """Return the words in the folder of an index; they are made where there are none.
+    """Open the full-text index in the directory of an index, creating it if needed.
 
     Raises:
-        WordsDamaged: they are damaged.
-        Unwritable: there are none, and they cannot be made.
+        TextIndexDamaged: it is damaged.
+        Unwritable: it does not exist and cannot be created.
     """
     import tantivy
 
     path = os.path.join(folder, TEXT_FOLDER)
-    hint = "`steno sync --rebuild` makes them anew"
+    hint = "Run `steno sync --rebuild` to rebuild it."
     if os.path.lexists(path) and not os.path.isdir(path):
-        raise TextIndexDamaged(f"{path} is not a folder", hint=hint)
+        raise TextIndexDamaged(f"{path} is not a directory", hint=hint)
     try:
         make_private_folder(path)
         index = tantivy.Index(_build_schema(), path=path, reuse=True)
     except OSError as error:
         raise unwritable_error(path, error) from error
     except ValueError as error:
-        raise TextIndexDamaged(f"the words of the index in {path} are damaged", hint=hint) from error
+        raise TextIndexDamaged(f"the full-text index in {path} is damaged", hint=hint) from error
     index.register_tokenizer(_ANALYZER_NAME, make_analyzer())
     return TextIndex(index)
 
 
 def make_analyzer() -> "tantivy.TextAnalyzer":
-    """Return what cuts texts, and queries, into words."""
+    """Return the analyzer that splits texts and queries into tokens."""
     import tantivy
 
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
@@ -89,19 +88,19 @@ def _build_schema() -> "tantivy.Schema":
 
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(TEXT_FIELD, tokenizer_name=_ANALYZER_NAME, index_option="position")
-    # What it is found by again: the message, and when it was said.
+    # Fields of a hit: its message and time.
     builder.add_unsigned_field("message", fast=True, indexed=False)
     builder.add_integer_field("time", fast=True, indexed=True)
-    # What it is filtered by: its file, and ids of `names` for its kind, tool, project and so on.
+    # Filters: the file, and IDs of `names` for kind, tool, project and so on.
     builder.add_unsigned_field("file", indexed=True)
     builder.add_unsigned_field("tag", indexed=True)
-    # What it is taken out again by, if a sync is cut off.
+    # To remove the documents of an interrupted sync.
     builder.add_unsigned_field("batch", indexed=True)
     return builder.build()
 
 
 class TextIndex:
-    """The words: written in batches, read by the search."""
+    """A full-text index, written in batches and read by the search."""
 
     def __init__(self, index: "tantivy.Index") -> None:
         import tantivy
@@ -112,14 +111,14 @@ class TextIndex:
 
     @property
     def schema(self) -> "tantivy.Schema":
-        """The fields there are."""
+        """The schema of the index."""
         return self.index.schema
 
     def start_writing(self, *, is_large: bool) -> None:
-        """Get ready to write; a big batch takes more memory and both cores.
+        """Start writing; a large batch uses more memory and two threads.
 
         Raises:
-            Unwritable: the disk is full, or the words cannot be written.
+            Unwritable: the disk is full, or the index cannot be written.
         """
         if self._writer is None:
             heap, threads = (_LARGE_HEAP, 2) if is_large else (_SMALL_HEAP, 1)
@@ -143,34 +142,34 @@ class TextIndex:
             raise _engine_error(error) from error
 
     def remove_file(self, file: int) -> None:
-        """Take out everything of a file that was added before."""
+        """Remove all documents of a file."""
         self._remove_documents("file", file)
 
     def remove_batch(self, batch: int) -> None:
-        """Take out what a sync added that was cut off."""
+        """Remove the documents of an interrupted sync."""
         self._remove_documents("batch", batch)
 
     def _remove_documents(self, field: str, value: int) -> None:
         import tantivy
 
-        # `delete_documents_by_term` takes every number for a signed one, and finds nothing.
+        # `delete_documents_by_term` treats numbers as signed and finds nothing.
         query = tantivy.Query.term_query(self.schema, field, value)
         self._active_writer().delete_documents_by_query(query)
 
     def commit(self) -> None:
-        """Make everything since the last commit lasting and visible, at once."""
+        """Atomically make all changes since the last commit durable and visible."""
         with _convert_engine_errors():
             self._active_writer().commit()
 
     def close(self) -> None:
-        """Stop writing; what was not committed is forgotten, merges under way are finished."""
+        """Stop writing; uncommitted changes are discarded, running merges are finished."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.wait_merging_threads()
 
     def _active_writer(self) -> "tantivy.IndexWriter":
         if self._writer is None:
-            raise RuntimeError("begin has to come first")
+            raise RuntimeError("start_writing() was not called")
         return self._writer
 
 
@@ -185,6 +184,6 @@ def _convert_engine_errors() -> Generator[None, None, None]:
 def _engine_error(error: ValueError) -> Unwritable | TextIndexDamaged:
     message = str(error).lower()
     if any(damage_message in message for damage_message in DAMAGE_MESSAGES):
-        return TextIndexDamaged(f"the words of the index are damaged: {error}")
-    hint = "make room and try again" if "no space left" in message else ""
-    return Unwritable(f"cannot write the words of the index: {error}", hint=hint)
+        return TextIndexDamaged(f"the full-text index is damaged: {error}")
+    hint = "Free disk space and run the command again." if "no space left" in message else ""
+    return Unwritable(f"cannot write the full-text index: {error}", hint=hint)

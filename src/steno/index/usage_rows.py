@@ -1,7 +1,7 @@
 """Token usage in the index: one row per response, which copy of it counts, and sums by day.
 
-Defines for all reports which lines count, what identifies a response, and which of its lines has the
-final figures. Derived rows are only recomputed where something may have changed.
+Defines for all reports which lines count, what identifies a response, and which of its lines has the final figures.
+Derived rows are only recomputed where something may have changed.
 """
 
 import sqlite3
@@ -17,16 +17,16 @@ from steno.index.session_stats import Row
 from steno.session.turns.usage import writes_placeholder_usage
 
 MAX_TOKENS: Final = 10**12
-"""No response has more tokens than that; a larger figure is taken for this one.
+"""Maximum number of tokens of a response; larger figures are replaced by it.
 
-A million of them can still be added up in the 63 bits that SQLite has.
+The sum of a million of these values still fits SQLite's 64-bit integers.
 """
 _FAST_SPEED: Final = "fast"
 _EARLIEST_START: Final = -(1 << 62)
 
 
 class UsageRowBuilder:
-    """Gathers the rows of `usage` for one file."""
+    """Builds the rows of `usage` for one file."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -35,9 +35,9 @@ class UsageRowBuilder:
     def add_line(
         self, line: RecordFields, message_id: int, turn: int, time: Any, branch: str, agent: str, lines: int = 1
     ) -> None:
-        """Take in the figures of a line, if it has any that count.
+        """Add the usage of a line, if it has any that counts.
 
-        It may stand for several `lines` of one response in a row, if none has higher figures.
+        The line may represent several consecutive `lines` of one response, if none has higher figures.
         """
         message_body = line.message
         usage: LineUsage | None = message_body.usage if message_body is not None else None
@@ -73,18 +73,18 @@ class UsageRowBuilder:
         return list(self._rows.values())
 
     def rows_by_key(self) -> dict[str, Row]:
-        """Return the rows by what tells responses apart; the tally's own, not a copy."""
+        """Return the rows by response key; the internal dictionary, not a copy."""
         return self._rows
 
 
 def response_key(line: RecordFields, message_id: int) -> str:
-    """Return what tells one response from another, whatever files its lines are copied to."""
+    """Return the key of a response, which is the same in all copies of its lines."""
     api_id = line.message.id if line.message is not None else None
     return api_id or line.request_id or line.uuid or f"@{message_id}"
 
 
 def usage_figures(usage: LineUsage) -> tuple[int, ...]:
-    """Return input, output, both cache writes, cache reads and searches, none of them absurd."""
+    """Return input, output, 5-minute and 1-hour cache write, cache read and searches, within limits."""
     cache_creation = usage.cache_creation
     if cache_creation is None:
         cache_5m, cache_1h = usage.cache_creation_input_tokens or 0, 0
@@ -107,12 +107,12 @@ def usage_figures(usage: LineUsage) -> tuple[int, ...]:
 def copy_rank(
     row: Row, started: int | None, session: str, agent: str, path: str
 ) -> tuple[int, int, int, str, str, str]:
-    """Return what copies of a response in several files are ordered by; the first one counts.
+    """Return the sort key of a response copied to several files; the first copy counts.
 
-    That is the one with the highest figure; of equal ones the original, else the one of the
-    session that began first.
+    That is the copy with the highest output; of equal copies the original, otherwise the one of the session that
+    started first.
     """
-    # As in SQL, an unknown start comes before all others.
+    # As in SQL, an unknown start sorts first.
     start = _EARLIEST_START if started is None else started
     return -row[10], row[17], start, session, agent, path
 
@@ -121,8 +121,8 @@ _MAX_SINGLE_DAYS: Final = 32
 _CHUNK_SIZE: Final = 500
 T = TypeVar("T")
 LOCAL_DAY: Final = "coalesce(date(u.time / 1000, 'unixepoch', 'localtime'), '')"
-"""The day on which a row `u` of `usage` was asked for. SQLite alone says what day that is."""
-# No zone is further from UTC than that; the index on times leaves little to look at.
+"""SQL: the local day of a row `u` of `usage`; all days are computed by SQLite."""
+# No time zone is further from UTC, so that the index on times narrows the search.
 _DAY_CONDITION: Final = f"""
 u.time >= (unixepoch(:day) - 100000) * 1000 AND u.time < (unixepoch(:day) + 200000) * 1000
 AND {LOCAL_DAY} = :day
@@ -153,10 +153,10 @@ _HAS_FOREIGN_TITLE_SQL: Final = "EXISTS (SELECT 1 FROM links WHERE kind = 'summa
 
 
 def update_counted_copies(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
-    """Choose, for responses that stand in several files, the one that counts.
+    """Select the copy that counts for responses in several files.
 
-    That is the one with the highest figures; of equal ones the original, and else the one of the
-    session that began first.
+    That is the copy with the highest output; of equal copies the original, otherwise the one of the session that
+    started first.
     """
     for chunk in query_chunks(keys):
         placeholders = ", ".join("?" * len(chunk))
@@ -168,7 +168,7 @@ def update_counted_copies(connection: sqlite3.Connection, keys: Iterable[str]) -
 
 
 def update_daily_sums(connection: sqlite3.Connection, days: set[str] | None) -> None:
-    """Sum up some days anew; all of them for None."""
+    """Recompute the sums of some days, or of all days for None."""
     if days is None or len(days) > _MAX_SINGLE_DAYS:
         connection.execute("DELETE FROM days")
         connection.execute(_SUM_DAYS_SQL.format(where="1"))
@@ -180,7 +180,7 @@ def update_daily_sums(connection: sqlite3.Connection, days: set[str] | None) -> 
 
 
 def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
-    """Return the days on which responses were asked for."""
+    """Return the local days of some responses."""
     days: set[str] = set()
     for chunk in query_chunks(keys):
         placeholders = ", ".join("?" * len(chunk))
@@ -192,28 +192,28 @@ def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
 
 
 def assign_foreign_titles(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Give sessions without a title of their own the one that stands in another file.
+    """Set titles found in other files for sessions without a title.
 
-    Old clients wrote the title of a session into some later one, with the last record it is for.
+    Old versions of Claude Code wrote the title of a session into a later session, with the ID of its last record.
     """
     files = list(files)
     for chunk in (files[index : index + _CHUNK_SIZE] for index in range(0, len(files), _CHUNK_SIZE)):
         placeholders = ", ".join("?" * len(chunk))
         connection.execute(f"{_SET_FOREIGN_TITLE_SQL} AND file IN ({placeholders}) AND {_HAS_FOREIGN_TITLE_SQL}", chunk)
         summaries = f"FROM links WHERE kind = 'summary' AND file IN ({placeholders})"
-        # This one looks at every session, and few files hold a title for another.
+        # This statement scans all sessions, and few files contain titles of other sessions.
         if connection.execute(f"SELECT 1 {summaries} LIMIT 1", chunk).fetchone():
             connection.execute(f"{_SET_FOREIGN_TITLE_SQL} AND last_uuid IN (SELECT target {summaries})", chunk)
 
 
 def time_zone_id() -> str:
-    """Return what tells this machine's time zone from another: what days are depends on it."""
+    """Return an identifier of the local time zone, on which days depend."""
     offsets = (time.localtime(second).tm_gmtoff for second in range(0, 2**31, 15_778_800))
     return f"{time.tzname[0]} {hash(tuple(offsets)) & 0xFFFFFFFF:08x}"
 
 
 def query_chunks(values: Iterable[T]) -> Iterator[list[T]]:
-    """Yield some values in lists that are short enough for one query."""
+    """Split values into lists that are short enough for one query."""
     remaining = iter(values)
     while chunk := list(islice(remaining, _CHUNK_SIZE)):
         yield chunk

@@ -1,12 +1,12 @@
-"""Appends records to a session file and keeps the file whole when a write fails.
+"""Appends records to a session file and keeps the file intact if a write fails.
 
 with Appender(path) as file:
-    file.append(line)          # one write for one record; after an error the file is as it was
-    file.sync()                # on the disk, with its name: at the end of a turn
+    file.append(line)          # one write per record; after an error the file is unchanged
+    file.sync()                # flush the data and the directory entry at the end of a turn
 
-An unfinished last line left by another program is ended first, so that it stays alone on its line. A file that another
-program has changed since our last write is not written to any more (`steno.errors.Busy`). A file that was deleted is
-created again with everything that was in it.
+If another program left an unfinished last line, a newline is added first so that the new record starts on a separate
+line. If another program has changed the file since the last write, nothing more is written (`steno.errors.Busy`). A
+deleted file is recreated with its full content.
 """
 
 import errno
@@ -25,13 +25,13 @@ _TAIL_SIZE: Final = 256
 _FILE_MODE: Final = 0o600
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 _CHANGED_HINT: Final = (
-    "nothing was overwritten; resume the session again to load the change, or continue in a copy "
-    "with --fork-session (in the console: /resume, /fork)"
+    "Nothing was overwritten. Resume the session again to load the change, or continue in a fork: "
+    "--fork-session (in the console: /resume, /fork)."
 )
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """Which file has a path, how long it is and how it ends; all zero where none exists."""
+    """Identity, size and last bytes of a file; all zero if it does not exist."""
 
     device: int = 0
     inode: int = 0
@@ -61,15 +61,15 @@ class Appender:
     """One session file, open for appending."""
 
     def __init__(self, path: str, *, expected: FileState | None = None) -> None:
-        """Open a file; `expected` is what it was when it was read, or when it was last written.
+        """Open a file; `expected` is its state when it was last read or written.
 
-        Raises Busy if it is not what was expected, or Unwritable if it cannot be opened.
+        Raises Busy if its state differs from `expected`, or Unwritable if it cannot be opened.
         """
         self.path = path
         self.recreated = False
         """Whether the file was deleted and created again since it was opened."""
         self._directory_synced = False
-        """Whether the disk has the file's name."""
+        """Whether the directory entry of the file was flushed to disk."""
         self._file = -1
         must_exist = expected is not None and expected.inode > 0
         try:
@@ -98,15 +98,15 @@ class Appender:
             raise self._changed_error("its last lines were changed")
 
     def state(self) -> FileState:
-        """Return what the file is after the last write: what the next `Appender` expects."""
+        """Return the state after the last write, which the next `Appender` expects."""
         status = os.fstat(self._file)
         return FileState(status.st_dev, status.st_ino, self._size, self._tail)
 
     def append(self, *lines: bytes) -> None:
-        """Write records, each with the newline that ends it: all of them, or none.
+        """Write records with their newlines: all of them, or none.
 
-        Raises Busy if another program has changed the file; nothing was written, or nothing is after it, or Unwritable
-        if none of the records is in the file, which ends as it did before.
+        Raises Busy if another program has changed the file, or Unwritable if writing fails; in both cases none of the
+        records remains in the file.
         """
         start, appended = self._size, b""
         try:
@@ -131,9 +131,9 @@ class Appender:
         self._tail = (self._tail + record[-_TAIL_SIZE:])[-_TAIL_SIZE:]
 
     def sync(self) -> None:
-        """Wait until everything written, and the name of a new file, is on the disk.
+        """Flush the data, and the directory entry of a new file, to disk.
 
-        Raises Unwritable if that cannot be promised.
+        Raises Unwritable if flushing fails.
         """
         try:
             os.fsync(self._file)
@@ -157,10 +157,10 @@ class Appender:
     ) -> None:
         self.close()
 
-    # Other programs
+    # Changes by other programs
 
     def _refuse_if_changed(self) -> None:
-        """Raise `Busy` unless the file is exactly what our last write left."""
+        """Raise `Busy` if the file has changed since the last write."""
         status = os.fstat(self._file)
         try:
             path_status = os.stat(self.path)
@@ -180,7 +180,7 @@ class Appender:
         return Busy(f"another program changed {self.path}: {reason}", hint=_CHANGED_HINT)
 
     def _recreate(self, size: int) -> None:
-        """Write a deleted file again, with everything that was in it."""
+        """Recreate a deleted file with its full content."""
         make_private_folder(os.path.dirname(self.path) or os.curdir)
         try:
             descriptor = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, _FILE_MODE)
@@ -201,7 +201,7 @@ class Appender:
     # Failed writes
 
     def _undo_append(self, start: int, data: bytes) -> None:
-        """Remove what failed writes have left, if it is ours and nothing follows it."""
+        """Remove a partially written record, if nothing follows it."""
         try:
             size = os.fstat(self._file).st_size
             added = size - start
@@ -215,7 +215,7 @@ class Appender:
                 self._tail = _read_tail(self._file, start)
                 os.fsync(self._file)
         except OSError:
-            # The record stays unfinished; the next one begins a line of its own.
+            # The partial record stays; the next record starts on a new line.
             return
 
     def _ends_with_newline(self) -> bool:
@@ -223,7 +223,7 @@ class Appender:
 
 
 def _append_error(path: str, error: OSError) -> Unwritable:
-    """Return the error of a record that was not saved; it keeps the number of its cause."""
+    """Return the error of a failed append, with the errno of its cause."""
     append_error = unwritable_error(path, error)
     append_error.errno = error.errno
     return append_error
@@ -243,7 +243,7 @@ def _read_tail(descriptor: int, size: int) -> bytes:
 
 
 def _read_range(descriptor: int, offset: int, length: int) -> bytes:
-    """Return what a file has between two places; less where it ends."""
+    """Return the bytes of a range; fewer at the end of the file."""
     parts: list[bytes] = []
     while length > 0:
         part = os.pread(descriptor, min(length, _CHUNK_SIZE), offset)

@@ -2,16 +2,16 @@
 
 with TempFile(path) as temp_file:
     temp_file.write(chunks)
-    load(temp_file.source())       # check what was written before it is visible
+    load(temp_file.source())       # check the written file before it becomes visible
     swap(temp_file, path, expected)  # see `steno.store.replace`
 
-`write_atomic` does it in one call for a small file that nobody else writes.
+`write_atomic` does it in one call for a small file that no other process writes.
 
-The name of a `TempFile` contains the process id (`.NAME.PID-LETTERS.steno-tmp`), so that the next run can remove what a
-killed run has left; nothing takes it for a session.
+The name of a `TempFile` contains the PID (`.NAME.PID-RANDOM.steno-tmp`), so that the next process can remove the files
+of a killed process; discovery ignores these files.
 
-Caches (`write_cache`, `read_cache`) begin with a checksum: a damaged one is set aside and counts as missing. Other
-state files (`write_private`, `read_private`) are written unchanged and never set aside.
+Caches (`write_cache`, `read_cache`) start with a checksum: a damaged cache is moved aside and counts as missing. Other
+state files (`write_private`, `read_private`) have no checksum and are never moved aside.
 """
 
 import errno
@@ -32,13 +32,13 @@ from steno.store.file_source import FileSource
 PRIVATE_FILE_MODE: Final = 0o600
 PRIVATE_FOLDER_MODE: Final = 0o700
 _OPEN_FLAGS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-# What systems say that cannot flush a folder; there is nothing more to be done there.
+# Error numbers of systems that cannot flush a directory; ignored.
 _UNSUPPORTED_FSYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP, errno.EISDIR})
 _READ_SIZE: Final = 1 << 20
 
 
 def open_private(path: str, flags: int) -> int:
-    """Return a descriptor of a file that is its owner's alone, whatever the umask says."""
+    """Return a descriptor of a file that only its owner can access, regardless of the umask."""
     descriptor = os.open(path, flags | _OPEN_FLAGS, PRIVATE_FILE_MODE)
     if flags & os.O_CREAT and hasattr(os, "fchmod"):
         os.fchmod(descriptor, PRIVATE_FILE_MODE)
@@ -46,7 +46,7 @@ def open_private(path: str, flags: int) -> int:
 
 
 def make_private_folder(path: str) -> bool:
-    """Make a private folder, and those above it where they are missing; False if it was there."""
+    """Create a private directory and its missing parents; return False if it exists."""
     if os.path.isdir(path):
         return False
     parent = os.path.dirname(path)
@@ -62,16 +62,16 @@ def make_private_folder(path: str) -> bool:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it where the descriptor stands, however little goes in at a time."""
+    """Write all data at the current position, repeating partial writes."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def append_lines(path: str, lines: bytes, *, sync: bool = False) -> None:
-    """Append whole lines to a private file of steno's, which is made if it is missing.
+    """Append whole lines to a private state file, creating it if missing.
 
-    A line that was cut off before is ended first, so that it does not take these with it.
+    An incomplete last line is ended first, so that it does not damage the new lines.
     """
     descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
@@ -87,7 +87,7 @@ def append_lines(path: str, lines: bytes, *, sync: bool = False) -> None:
 
 
 def sync_file(path: str) -> None:
-    """Have the disk know the content of a file of steno's, and its name."""
+    """Flush the content and the directory entry of a state file to disk."""
     descriptor = open_private(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -97,7 +97,7 @@ def sync_file(path: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Have the disk know the names in a folder."""
+    """Flush the entries of a directory to disk."""
     if os.name == "nt":
         return
     descriptor = os.open(folder or os.curdir, os.O_RDONLY | os.O_CLOEXEC)
@@ -108,7 +108,7 @@ def sync_folder(folder: str) -> None:
 
 
 def sync_open_folder(descriptor: int) -> None:
-    """Have the disk know the names in a folder that is open."""
+    """Flush the entries of an open directory to disk."""
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -117,7 +117,7 @@ def sync_open_folder(descriptor: int) -> None:
 
 
 def read_all(path: str) -> bytes:
-    """Return what is in a file of ours; nothing if it is not there."""
+    """Return the content of a state file; empty if it does not exist."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
     except FileNotFoundError:
@@ -133,25 +133,25 @@ _PROC_STAT_READ_SIZE: Final = 4096
 _PROC_STATE_FIELD: Final = 3 - 3
 _PROC_START_FIELD: Final = 22 - 3
 TEMP_SUFFIX: Final = ".steno-tmp"
-"""How the names of temporary files end."""
+"""Suffix of temporary file names."""
 TEMP_NAME_PATTERN: Final = r"(?s)\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp"
 RANDOM_TEMP_NAME_PATTERN: Final = r"\.[0-9a-f]{16}\.steno-tmp"
 _DISK_FULL_ERRORS: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
 def temp_name(name: str) -> str:
-    """Return a new temporary name for a file, with the process id in it."""
+    """Return a new temporary name for a file, containing the PID."""
     return f".{name}.{os.getpid()}-{os.urandom(6).hex()}{TEMP_SUFFIX}"
 
 
 def random_temp_name() -> str:
-    """Return a new temporary name of fixed length, for files that no later run looks for."""
+    """Return a new temporary name of fixed length, for files that later processes do not clean up."""
     return f".{os.urandom(8).hex()}{TEMP_SUFFIX}"
 
 
 @contextmanager
 def replacing(path: str) -> Generator[str, None, None]:
-    """Yield a path beside another; what is put there replaces the other unless an error is raised."""
+    """Yield a temporary path in the same directory; on exit without error it replaces `path`."""
     temp_path = os.path.join(os.path.dirname(path), random_temp_name())
     try:
         yield temp_path
@@ -162,7 +162,7 @@ def replacing(path: str) -> Generator[str, None, None]:
 
 
 def write_new_private(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
-    """Write a private file where none is; return its size."""
+    """Create a private file, which must not exist; return its size."""
     size = 0
     descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
@@ -177,17 +177,17 @@ def write_new_private(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
 
 
 def write_atomic(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
-    """Replace a file by a private one, whole or not at all; return its size.
+    """Atomically replace a file by a private one; return its size.
 
-    Without `sync` a power cut may leave it damaged: for what is checked when it is read. Raises OSError if it cannot be
-    written; what was there before still is.
+    Without `sync` a power cut may damage it, so use that only for files that are verified when read. Raises OSError if
+    writing fails; the old file is then unchanged.
     """
     with replacing(path) as temp_path:
         return write_new_private(temp_path, chunks, sync=sync)
 
 
 class FileIdentity(msgspec.Struct, frozen=True):
-    """Which file it is and how far it has been written; another value means it has changed."""
+    """Identity, size and modification time of a file; a different value means the file has changed."""
 
     device: int
     inode: int
@@ -196,42 +196,42 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_status(cls, status: os.stat_result) -> Self:
-        """Return what a look at a file says about it."""
+        """Return the identity in a stat result."""
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def file_identity(path: str) -> FileIdentity:
-    """Return the identity of a file; ask for it before the file is read.
+    """Return the identity of a file; call it before reading the file.
 
-    Raises Unreadable if it is not there, or not a regular file.
+    Raises Unreadable if the file is missing or not a regular file.
     """
     with FileSource(path) as file:
         return FileIdentity.from_status(os.stat(file.path))
 
 
 def real_path(path: str) -> str:
-    """Return where a file really lies: a link to it stays a link to it."""
+    """Resolve the links in a path, so that a link to the file stays in place when the file is replaced."""
     return os.path.realpath(path)
 
 
 def unreadable_error(path: str, error: OSError) -> Unreadable:
-    """Say that a file cannot be read."""
+    """Return the error for a file that cannot be read."""
     return Unreadable(f"cannot read {path}: {(error.strerror or str(error)).lower()}")
 
 
 def unwritable_error(path: str, error: OSError) -> Unwritable:
-    """Say that a file cannot be written, and what may help."""
+    """Return the error for a file that cannot be written, with a hint."""
     hint = ""
     if error.errno in _DISK_FULL_ERRORS:
-        hint = "nothing was changed; make room and try again"
+        hint = "Nothing was changed. Free disk space and run the command again."
     elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        hint = "nothing was changed; check who may write into the folder"
+        hint = "Nothing was changed. Check the permissions of the directory."
     return Unwritable(f"cannot write {path}: {(error.strerror or str(error)).lower()}", hint=hint)
 
 
 @contextmanager
 def reading(path: str) -> Generator[None]:
-    """Raise what the system says as `Unreadable`, for a block that reads a file."""
+    """Convert an OSError in a block that reads a file to `Unreadable`."""
     try:
         yield
     except OSError as error:
@@ -240,7 +240,7 @@ def reading(path: str) -> Generator[None]:
 
 @contextmanager
 def writing(path: str) -> Generator[None]:
-    """Raise what the system says as `Unwritable`, for a block that writes a file."""
+    """Convert an OSError in a block that writes a file to `Unwritable`."""
     try:
         yield
     except OSError as error:
@@ -248,7 +248,7 @@ def writing(path: str) -> Generator[None]:
 
 
 class TempFile:
-    """A new file in the folder of `target`, for its owner's eyes only, removed when left."""
+    """A private temporary file in the directory of `target`, removed on exit."""
 
     def __init__(self, target: str) -> None:
         self.target = real_path(target)
@@ -266,9 +266,9 @@ class TempFile:
         self.remove()
 
     def write(self, chunks: Iterable[bytes]) -> Self:
-        """Write everything, and come back when it is on the disk.
+        """Write all chunks and flush them to disk.
 
-        Raises Unwritable if the disk is full, the folder is not ours to write in, …; nothing is left.
+        Raises Unwritable if the disk is full, the directory is not writable, …; the file is then removed.
         """
         try:
             descriptor = os.open(self.path, _CREATE_FLAGS, PRIVATE_FILE_MODE)
@@ -300,16 +300,15 @@ class TempFile:
         self.identity = FileIdentity.from_status(os.fstat(descriptor))
 
     def source(self) -> FileSource:
-        """Return what was written, to be read; it is closed with the scratch file."""
+        """Return the written content as a source, which is closed with the temporary file."""
         source = FileSource(self.path)
         self._open_sources.append(source)
         return source
 
     def copy_metadata(self, template: os.stat_result, *, with_time: bool = True) -> None:
-        """Take on the mode, the owner and the time of the file this one stands in for.
+        """Copy mode, owner and modification time of the file that this one replaces.
 
-        A file beside it, rather than in its place, has a time of its own (`with_time=False`). Raises Unwritable if that
-        cannot be done.
+        Pass `with_time=False` for a new file next to the original. Raises Unwritable on failure.
         """
         with writing(self.target):
             if hasattr(os, "chown") and (template.st_uid, template.st_gid) != _owner_of(self.path):
@@ -319,24 +318,24 @@ class TempFile:
                 os.utime(self.path, ns=(template.st_atime_ns, template.st_mtime_ns))
 
     def replace(self, path: str, *, sync: bool = True) -> None:
-        """Put what was written in the place of a file of ours. Raises Unwritable if that cannot be done."""
+        """Move the file over a state file. Raises Unwritable on failure."""
         with writing(path):
             os.replace(self.path, path)
             if sync:
                 sync_folder(os.path.dirname(path))
 
     def close(self) -> None:
-        """Close what was opened to look at it."""
+        """Close the sources of the file."""
         while self._open_sources:
             self._open_sources.pop().close()
 
     def remove(self) -> None:
-        """Remove the file, if it still bears its own name; may be repeated."""
+        """Remove the file unless it was renamed; can be called repeatedly."""
         self.close()
         try:
             os.unlink(self.path)
         except OSError:
-            # It became the target, was never made, or is left for the next run to sweep.
+            # Renamed to the target, never created, or left for the next process to remove.
             return
 
 
@@ -346,13 +345,13 @@ def _owner_of(path: str) -> tuple[int, int]:
 
 
 def remove_stale_temp_files(target: str) -> list[str]:
-    """Remove what runs that are dead left beside a file; return the paths."""
+    """Remove temporary files of a file left by killed processes; return their paths."""
     folder, name = os.path.split(real_path(target))
     return _remove_stale(folder, name)
 
 
 def remove_stale_in_folder(folder: str) -> list[str]:
-    """Remove what runs that are dead left in a folder, of whatever file; return the paths."""
+    """Remove all temporary files in a directory left by killed processes; return their paths."""
     return _remove_stale(folder, "")
 
 
@@ -370,18 +369,18 @@ def _remove_stale(folder: str, name: str) -> list[str]:
         try:
             os.unlink(path)
         except OSError:
-            # Somebody else swept first, or may not be swept by us: no harm either way.
+            # Removed by another process, or not removable: harmless in both cases.
             continue
         removed.append(path)
     return removed
 
 
 def is_process_alive(pid: int) -> bool:
-    """Say whether a process of that number is at work; where that cannot be asked, it may be."""
+    """Return whether a process is running; True where this cannot be determined."""
     if pid <= 0:
         return False
     if os.name == "nt":
-        # There, asking with signal 0 would end it.
+        # On Windows, signal 0 would terminate the process.
         return True
     try:
         os.kill(pid, 0)
@@ -393,17 +392,17 @@ def is_process_alive(pid: int) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Say whether a process has ended and only waits for somebody to hear of it, as Linux tells."""
+    """Return whether a process has exited but not been reaped (Linux only)."""
     return _proc_stat_field(pid, _PROC_STATE_FIELD) in {"Z", "X"}
 
 
 def process_start_time(pid: int) -> str:
-    """Return when a process began, as Linux counts; nothing elsewhere."""
+    """Return the start time of a process as reported by Linux; empty on other systems."""
     return _proc_stat_field(pid, _PROC_START_FIELD)
 
 
 def _proc_stat_field(pid: int, index: int) -> str:
-    """Return a field behind the process name, which may itself hold blanks and brackets."""
+    """Return a field after the process name, which can contain spaces and parentheses."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read(_PROC_STAT_READ_SIZE).rpartition(b")")[2].split()
@@ -419,7 +418,7 @@ _CACHE_HEADER_SIZE: Final = len(_CACHE_MAGIC) + 2 * _CACHE_DIGEST_SIZE + 1
 
 
 def read_cache(name: str) -> bytes | None:
-    """Return what was kept under a name; None where there is nothing, or nothing readable."""
+    """Return the content of a cache; None if it is missing or damaged."""
     path = os.path.join(steno_home(), name)
     try:
         data = _read_state_file(path)
@@ -437,7 +436,7 @@ def _discard_damaged(path: str, name: str) -> None:
     try:
         move_aside(path, f"the cache {name}")
     except OSError:
-        # It is made again in any case, and kept where that is possible.
+        # The cache is rebuilt in any case.
         return
 
 
@@ -448,12 +447,12 @@ def _cache_header(data: bytes) -> bytes:
 
 
 def write_cache(name: str, data: bytes) -> bool:
-    """Keep something that can be made again under a name, in one step; whether it could be kept."""
+    """Atomically write a cache; return whether this succeeded."""
     return write_private(name, _cache_header(data) + data)
 
 
 def read_private(name: str) -> bytes | None:
-    """Return the bytes of a file in steno's folder; None where it is missing or unreadable."""
+    """Return the content of a file in steno's home directory; None if it is missing or unreadable."""
     try:
         return _read_state_file(os.path.join(steno_home(), name))
     except OSError:
@@ -466,7 +465,7 @@ def _read_state_file(path: str) -> bytes:
 
 
 def write_private(name: str, data: bytes) -> bool:
-    """Write exactly these bytes to a file in steno's folder, in one step; whether that was done."""
+    """Atomically write a file in steno's home directory; return whether this succeeded."""
     path = os.path.join(steno_home(), name)
     try:
         make_private_folder(os.path.dirname(path))

@@ -1,8 +1,8 @@
-"""Read access to the client's config folder and to project folders, and what cleanup leaves behind.
+"""Read access to the config directory and to project directories, and the files that cleanup leaves behind.
 
-Names that come from session text (a session id, a backup's name, the path of a saved tool result) are only looked up
-inside the folder they belong to. A project folder is named by a session, so only files with known names are opened and
-no link out of it is followed.
+Names from session text (a session ID, the name of a backup, the path of a saved tool result) are only looked up inside
+the directory they belong to. The path of a project directory comes from a session, so only files with known names are
+opened and links that lead outside are not followed.
 """
 
 import os
@@ -42,36 +42,36 @@ from steno.store.file_source import FileSource
 
 T = TypeVar("T")
 MAX_SIDECAR: Final = 64 << 20
-# On Windows a colon opens a stream of a file, a drive or a device.
+# On Windows a colon selects a stream of a file, a drive or a device.
 _ESCAPING_CHARACTERS: Final = frozenset("/\\\0:" if os.name == "nt" else "/\0")
 
 
 class SidecarDamage(msgspec.Struct, frozen=True):
-    """Damage met in one of the small files."""
+    """Damage found in a sidecar file."""
 
     path: str
     damage: Damage
 
 
 class TodoList(msgspec.Struct, frozen=True):
-    """One to-do list: the session's own, or that of a sub-agent."""
+    """One to-do list, of the session itself or of a sub-agent."""
 
     file: DiscoveredFile
     items: tuple[TodoItem, ...]
 
 
 class FileBackupFile(msgspec.Struct, frozen=True):
-    """A file as it was before a turn changed it."""
+    """A backup of a file from before a turn changed it."""
 
     file: DiscoveredFile
     name: FileBackup
 
 
 def tool_result_path(session: str, recorded_path: str) -> str | None:
-    r"""Return the saved tool result that a session speaks of, or None if it is not there.
+    r"""Return the path of a saved tool result that a session refers to; None if it does not exist.
 
-    `recorded_path` is the path in the record, from whatever machine wrote it (with `/` or `\`); only its last part is used,
-    and only inside the session's own folder.
+    `recorded_path` is the path in the record, from any machine (with `/` or `\`); only its last component is used, and
+    only inside the session's directory.
     """
     name = recorded_path.replace("\\", "/").rpartition("/")[2]
     base = session.removesuffix(".jsonl")
@@ -82,12 +82,12 @@ def tool_result_path(session: str, recorded_path: str) -> str | None:
 
 
 def _is_plain_name(name: str) -> bool:
-    """Say whether a name stays in the folder it is looked up in."""
+    """Return whether a name cannot refer to a path outside its directory."""
     return name not in {"", ".", ".."} and _ESCAPING_CHARACTERS.isdisjoint(name)
 
 
 class ConfigFolder:
-    """A client's config folder. `problems` and `damage` fill up as parts are read."""
+    """A config directory of Claude Code. `problems` and `damage` are filled as files are read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -96,12 +96,12 @@ class ConfigFolder:
 
     @classmethod
     def containing(cls, transcript: str) -> "ConfigFolder | None":
-        """Return the config folder that a transcript lies in."""
+        """Return the config directory that contains a transcript."""
         config = config_folder_of(transcript)
         return cls(config) if config else None
 
     def projects(self) -> list[str]:
-        """Return the names of the project folders."""
+        """Return the names of the project directories."""
         folder = self._path("projects")
         if not os.path.isdir(folder):
             return []
@@ -112,7 +112,7 @@ class ConfigFolder:
         return discover(self.path, self.problems)
 
     def history(self) -> tuple[HistoryEntry, ...]:
-        """Return every prompt that was typed, in the order of the file."""
+        """Return every typed prompt, in file order."""
         return self._read_parsed(self._path("history.jsonl"), sidecars.read_history, ())
 
     def todos(self, session_id: str = "") -> list[TodoList]:
@@ -123,7 +123,7 @@ class ConfigFolder:
         ]
 
     def tasks(self, session_id: str) -> list[TaskItem]:
-        """Return the tasks of a session, by number."""
+        """Return the tasks of a session, ordered by number."""
         files = [f for f in self._files_in("tasks", session_id) if f.place.role == "task"]
         files.sort(key=lambda f: (len(f.place.name), f.place.name))
         items = [self._read_parsed(f.path, sidecars.read_task, None) for f in files]
@@ -137,12 +137,12 @@ class ConfigFolder:
         return [FileBackupFile(file, name) for file, name in named_files if name is not None]
 
     def file_history_dir(self, session_id: str) -> str | None:
-        """Return the folder with a session's backups, if there is one."""
+        """Return the directory with a session's backups, if it exists."""
         path = self._path("file-history", session_id) if _is_plain_name(session_id) else ""
         return path if os.path.isdir(path) else None
 
     def backup_path(self, session_id: str, name: str) -> str | None:
-        """Return the backup that a snapshot names (`backupFileName`), if it is there."""
+        """Return the path of a backup named in a snapshot (`backupFileName`), if it exists."""
         folder = self.file_history_dir(session_id)
         if folder is None or sidecars.parse_backup_name(name) is None:
             return None
@@ -150,55 +150,55 @@ class ConfigFolder:
         return path if os.path.isfile(path) else None
 
     def live_processes(self) -> list[LiveProcess]:
-        """Return the clients that say they are at work; whether they are is not checked."""
+        """Return the announced client processes; they may no longer be running."""
         files = [f for f in self._files_in("sessions") if f.place.role == "live"]
         processes = [self._read_parsed(f.path, sidecars.read_live_process, None) for f in files]
         return [process for process in processes if process is not None]
 
     def memory(self, project: str) -> list[DiscoveredFile]:
-        """Return the memory files of a project folder."""
+        """Return the memory files of a project."""
         return self._files_in("projects", project, "memory")
 
     def sessions_index(self, project: str) -> SessionsIndex | None:
-        """Return a project's cached list of sessions: often stale, never the truth."""
+        """Return the cached list of sessions of a project, which is often outdated."""
         if not _is_plain_name(project):
             return None
         path = self._path("projects", project, "sessions-index.json")
         return self._read_parsed(path, sidecars.read_sessions_index, None)
 
     def agent_meta(self, agent: DiscoveredFile) -> AgentMeta | None:
-        """Return what the `.meta.json` beside a sub-agent's transcript says."""
+        """Return the content of the `.meta.json` file of a sub-agent's transcript."""
         return self._read_parsed(meta_path(agent.path), sidecars.read_agent_meta, None)
 
     def custom_title(self, session: DiscoveredFile) -> str:
-        """Return the title in a session's `custom-title.json`, or nothing."""
+        """Return the title in a session's `custom-title.json`, or an empty string."""
         path = os.path.join(session.path.removesuffix(".jsonl"), "custom-title.json")
         title = self._read_parsed(path, sidecars.read_custom_title, None)
         return "" if title is None else title.custom_title
 
     def settings(self, *, local: bool = False) -> Settings | None:
-        """Return the settings, their secrets masked."""
+        """Return the settings with masked secrets."""
         name = "settings.local.json" if local else "settings.json"
         return self._read_parsed(self._path(name), read_settings, None)
 
     def instructions(self) -> str:
-        """Return the user's own `CLAUDE.md`, or nothing."""
+        """Return the user's `CLAUDE.md`, or an empty string."""
         return self.text(self._path("CLAUDE.md"))
 
     def plans(self) -> list[DiscoveredFile]:
-        """Return the plans."""
+        """Return the plan files."""
         return self._files_of_role("plan", "plans")
 
     def agent_defs(self) -> list[DiscoveredFile]:
-        """Return the user's own definitions of sub-agents."""
+        """Return the user's sub-agent definitions."""
         return self._files_of_role("agent-def", "agents")
 
     def commands(self) -> list[DiscoveredFile]:
-        """Return the user's own slash commands."""
+        """Return the user's slash commands."""
         return self._files_of_role("command", "commands")
 
     def skills(self) -> list[DiscoveredFile]:
-        """Return the `SKILL.md` of each skill; skills that are linked in too."""
+        """Return the `SKILL.md` of each skill, including linked skills."""
         folder = self._path("skills")
         entries = list_folder(folder, self.problems) if os.path.isdir(folder) else []
         return [
@@ -214,15 +214,15 @@ class ConfigFolder:
         return self._files_in("hooks")
 
     def jobs(self) -> list[DiscoveredFile]:
-        """Return what background jobs left."""
+        """Return the files of background jobs."""
         return self._files_in("jobs")
 
     def pastes(self) -> list[DiscoveredFile]:
-        """Return the pasted texts that `history.jsonl` names by their hash."""
+        """Return the pasted texts, which `history.jsonl` refers to by hash."""
         return self._files_of_role("paste", "paste-cache")
 
     def text(self, path: str) -> str:
-        """Return the text of one of these files; nothing if it is not there."""
+        """Return the text of a file; empty if it does not exist."""
         return self._read_parsed(path, sidecars.read_text, "")
 
     def _path(self, *names: str) -> str:
@@ -239,7 +239,7 @@ class ConfigFolder:
     def _read_parsed(self, path: str, parse: Callable[[bytes], ReadResult[T]], default: T) -> T:
         problems: list[Problem] = []
         raw = peek(path, MAX_SIDECAR, problems)
-        # Not to have one is the usual case.
+        # A missing file is the usual case.
         self.problems += [problem for problem in problems if problem.kind != "missing"]
         if raw is None:
             return default
@@ -260,18 +260,18 @@ class ProjectTextFile(msgspec.Struct, frozen=True):
     """A text file of a project."""
 
     name: str
-    """Its path from the project's folder on."""
+    """Path relative to the project directory."""
     text: str
     size: int
 
     @property
     def is_cut(self) -> bool:
-        """Whether the file is longer than what was read of it."""
+        """Whether only the beginning of the file was read."""
         return self.size > _MAX_TEXT_SIZE
 
 
 class ProjectFolder:
-    """The folder that sessions ran in, if it is there. `refused_names` has what led out of it."""
+    """The working directory of sessions, if it exists. `refused_names` lists names that lead outside it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -280,11 +280,11 @@ class ProjectFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether it exists here and may be looked into."""
+        """Whether the directory exists and can be read."""
         return bool(self._real_path)
 
     def text(self, name: str) -> ProjectTextFile | None:
-        """Return a text file, its end left out if it is huge; None if there is none."""
+        """Return a text file, truncated if it is huge; None if it does not exist."""
         read = self.read(name)
         if read is None:
             return None
@@ -292,7 +292,7 @@ class ProjectFolder:
         return ProjectTextFile(name, data.decode("utf-8", "replace"), size)
 
     def read(self, name: str) -> tuple[bytes, int] | None:
-        """Return the first bytes of a file and how many it has."""
+        """Return the first bytes of a file and its size."""
         path = self._resolve_inside(name)
         if path is None:
             return None
@@ -311,7 +311,7 @@ class ProjectFolder:
             os.close(handle)
 
     def list_names(self, folder: str, suffix: str) -> list[str]:
-        """Return the files below one of its folders by their names' end, at most 200 of them."""
+        """Return the files below a directory of the project with a name suffix, at most 200."""
         names: list[str] = []
         stack = [(folder, 0)]
         while stack and len(names) < _MAX_FILES:
@@ -328,7 +328,7 @@ class ProjectFolder:
         return sorted(names)[:_MAX_FILES]
 
     def _resolve_inside(self, name: str) -> str | None:
-        """Return where a name of the project really leads; None, and a note, if that is outside."""
+        """Return the real path of a name in the project; None if it is outside, with a note in `refused_names`."""
         if not self._real_path:
             return None
         try:
@@ -343,7 +343,7 @@ class ProjectFolder:
 
 
 def _resolve_folder(path: str) -> str:
-    """Return where the folder really lies; nothing for what is none, is the root, or is remote."""
+    """Return the real path of a directory; empty if it is missing, a root directory, or remote."""
     if not os.path.isabs(path) or path.startswith(("\\\\", "//")) or "\0" in path:
         return ""
     try:
@@ -356,23 +356,23 @@ def _resolve_folder(path: str) -> str:
 
 
 DEFAULT_CLEANUP_DAYS: Final = 30
-"""For how many days the client keeps what was not written to, unless its settings say more."""
+"""Days without modification after which Claude Code deletes sessions by default."""
 CLEANUP_WARNING_DAYS: Final = 7
-"""How many days ahead the client's cleanup is looked for."""
+"""Days before the automatic cleanup at which a warning is shown."""
 _MAX_SETTINGS_SIZE: Final = 1 << 20
 _COMPARED_END_SIZE: Final = 1 << 16
 _EMPTY_LIST_SIZE: Final = len("[]")
-"""The size of a list without items, which clients write for every session."""
+"""Size of an empty list, which Claude Code writes for every session."""
 _FOLDERS_BY_SESSION: Final = ("file-history", "tasks", "session-env")
 _FILES_BY_SESSION: Final[dict[str, Role]] = {"todos": "todo", "debug": "debug"}
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """Something that belonged to a session which is gone."""
+    """A file or directory of a session that no longer exists."""
 
     path: str
     kind: str
-    """The folder it lies in, such as `todos`; `session` for a session's own folder."""
+    """The directory that contains it, such as `todos`; `session` for a session's own directory."""
     session_id: str
     files: int
     size: int
@@ -383,12 +383,12 @@ class _CleanupSettings(msgspec.Struct, rename="camel"):
 
 
 def is_config_folder(folder: str) -> bool:
-    """Say whether a folder is a client's config folder."""
+    """Return whether a directory is a config directory of Claude Code."""
     return os.path.isdir(os.path.join(folder, "projects"))
 
 
 def cleanup_days(config: str) -> float:
-    """Return for how many days the client of a config folder keeps its files."""
+    """Return the number of days Claude Code keeps files, from the settings of a config directory."""
     raw = peek(os.path.join(config, "settings.json"), _MAX_SETTINGS_SIZE, [])
     try:
         setting = msgspec.json.decode(raw or b"{}", type=_CleanupSettings).cleanup_period_days
@@ -399,7 +399,7 @@ def cleanup_days(config: str) -> float:
 
 
 def find_leftovers(config: str, sessions: Iterable[str], problems: list[Problem]) -> list[Leftover]:
-    """Return what lies in a config folder for sessions other than those."""
+    """Return the files in a config directory that belong to none of the given sessions."""
     session_ids = {name.lower() for name in sessions}
     result = [
         leftover
@@ -414,7 +414,7 @@ def _largest_first_key(leftover: Leftover) -> tuple[int, str]:
 
 
 def _orphaned_session_folders(config: str, problems: list[Problem]) -> Iterator[Leftover]:
-    """Yield the folders that lie, or lay, beside a session of the same name."""
+    """Yield session directories whose session file no longer exists."""
     for project in _subfolders(os.path.join(config, "projects"), problems):
         for entry in _subfolders(project.path, problems):
             if is_uuid(entry.name) and not os.path.lexists(entry.path + JSONL_SUFFIX):
@@ -447,9 +447,9 @@ def _folder_leftover(entry: os.DirEntry[str], kind: str, prefix: str, problems: 
 def find_copies(
     files: Iterable[DiscoveredFile], problems: list[Problem], on_progress: Callable[[int], None] | None = None
 ) -> list[tuple[DiscoveredFile, ...]]:
-    """Return files with the same bytes, in groups; a file under two names is no copy.
+    """Return groups of files with equal content; hard links to one file are not copies.
 
-    Only files of one size are opened, and only those with equal ends are read.
+    Only files of equal size are opened, and only files with equal ends are read completely.
     """
     groups: list[list[DiscoveredFile]] = []
     for same_size in _group_by(files, _size_key):
@@ -479,7 +479,7 @@ def _group_by(
 
 
 def _unique_files(files: list[DiscoveredFile], problems: list[Problem]) -> list[DiscoveredFile]:
-    """Return one path for each file, however many names it has."""
+    """Return one path per file, without additional hard links."""
     by_identity: dict[tuple[int, int], DiscoveredFile] = {}
     for file in files:
         try:

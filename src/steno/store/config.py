@@ -1,22 +1,14 @@
-"""The user's settings for steno: `config.toml` in steno's own folder, read and changed key by key.
+"""The user's settings for steno: `config.toml` in steno's home directory, read and changed key by key.
 
-[check]
-silence = ["time.backwards", "usage.*"]
+[check] silence = ["time.backwards", "usage.*"]
 
-[check.severity]
-"tools.unanswered" = "warning"
+[check.severity] "tools.unanswered" = "warning"
 
-[index]
-roots = ["~/laptop/.claude"]
+[index] roots = ["~/laptop/.claude"]
 
-[archive]
-on = true
-level = 3
+[archive] on = true level = 3
 
-[console]
-theme = "plain"
-keys = "vi"
-model = "sonnet"
+[console] theme = "plain" keys = "vi" model = "sonnet"
 """
 
 import os
@@ -34,23 +26,23 @@ ARCHIVE_LEVEL: Final = 3
 THEMES: Final = ("colour", "plain", "reader")
 EDITING_MODES: Final = ("emacs", "vi")
 CONFIG_KEYS: Final = {
-    "check.silence": "a list of rule ids that say nothing; `family.*` is all of a family",
-    "check.severity": "a table of rule ids and what they weigh: error, warning or info",
-    "index.roots": "a list of folders to index beside the client's own: other machines' copies",
-    "archive.on": "true to have every `steno sync` also archive; false without it",
-    "archive.level": "how hard the archive packs, 1 (fast) to 19 (small); 3 without it",
-    "usage.prices": "a file with prices of your own, in this folder or by its path",
-    "console.theme": "how the console looks: colour, plain or reader; `/theme` writes it",
-    "console.keys": "the keys of the console's prompt: emacs or vi; `/vim` writes it",
-    "console.model": "the model that new sessions of the console ask; `/model` writes it",
+    "check.silence": "list of rule IDs to silence; `family.*` matches a whole family",
+    "check.severity": "table of rule IDs and their severity: error, warning or info",
+    "index.roots": "list of additional directories to index, such as copies from other machines",
+    "archive.on": "whether `steno sync` also archives; default false",
+    "archive.level": "compression level of the archive, 1 (fast) to 19 (small); default 3",
+    "usage.prices": "file with custom prices; a relative path starts at steno's home directory",
+    "console.theme": "theme of the console: colour, plain or reader; set by `/theme`",
+    "console.keys": "key bindings of the console's prompt: emacs or vi; set by `/vim`",
+    "console.model": "model of new console sessions; set by `/model`",
 }
-"""Every key there is, and what it holds."""
+"""All configuration keys with their descriptions."""
 _MAX_CONFIG_SIZE: Final = 1 << 20
 _ARCHIVE_LEVELS: Final = range(1, 20)
 
 
 class Config(msgspec.Struct, frozen=True):
-    """What the file says; all of it empty where there is no file."""
+    """The content of the configuration file; all fields empty without one."""
 
     path: str = ""
     silence: tuple[str, ...] = ()
@@ -65,20 +57,20 @@ class Config(msgspec.Struct, frozen=True):
     model: str = ""
 
     def line_of(self, word: str) -> int:
-        """Return the first line that a word stands in, counted from one; 1 when it does not."""
+        """Return the number of the first line that contains a word; 1 if none does."""
         return _line_number(self.text, word)
 
     def error_at(self, word: str, message: str, hint: str = "") -> BadRequest:
-        """Return the error about a word of the file, with its line."""
+        """Return the error about a word in the file, with its line number."""
         return BadRequest(f"{self.path}, line {self.line_of(word)}: {message}", hint=hint)
 
 
 def read_config(path: str | None = None) -> Config:
-    """Return what the config file says; no file says nothing.
+    """Return the configuration; empty if the file does not exist.
 
     Raises:
-        BadRequest: it is not TOML, or says something that means nothing; the line is named.
-        Unreadable: it is there and cannot be read.
+        BadRequest: the file is not TOML or has an invalid value; the message names the line.
+        Unreadable: the file exists and cannot be read.
     """
     path = os.path.join(steno_home(), CONFIG_FILE) if path is None else path
     problems: list[Problem] = []
@@ -88,15 +80,15 @@ def read_config(path: str | None = None) -> Config:
             return Config(path)
         raise Unreadable(f"cannot read {path}: {problems[0].message.lower()}")
     if len(raw) > _MAX_CONFIG_SIZE:
-        raise BadRequest(f"{path} is too big for a config file")
+        raise BadRequest(f"{path} is larger than {_MAX_CONFIG_SIZE >> 20} MB")
     return parse_config(path, _decode_text(path, raw))
 
 
 def parse_config(path: str, text: str) -> Config:
-    """Return what a config file says whose text this is.
+    """Parse the text of a configuration file.
 
     Raises:
-        BadRequest: it is not TOML, or says something that means nothing; the line is named.
+        BadRequest: the text is not TOML or has an invalid value; the message names the line.
     """
     return _apply_tables(Config(path, text=text), _parse_toml(path, text))
 
@@ -120,7 +112,7 @@ def _parse_toml(path: str, text: str) -> dict[str, Any]:
         message = (match[1] if match else str(error)).lower()
         raise BadRequest(f"{path}, line {line}: {message}") from error
     except RecursionError as error:
-        raise BadRequest(f"{path}, line 1: lists inside lists without end") from error
+        raise BadRequest(f"{path}, line 1: nested too deeply") from error
 
 
 def _apply_tables(config: Config, tables: dict[str, Any]) -> Config:
@@ -129,12 +121,12 @@ def _apply_tables(config: Config, tables: dict[str, Any]) -> Config:
     _refuse_unknown_keys(config, check, ("silence", "severity"), "check.")
     silence = check.get("silence", [])
     if not _is_string_list(silence):
-        raise config.error_at("silence", "silence must be a list of rule ids")
+        raise config.error_at("silence", "silence must be a list of rule IDs")
     severity = _require_table(config, "severity", check.get("severity", {}))
     for name, level in severity.items():
         if not isinstance(level, str):
             message = f"{name} must be error, warning or info"
-            raise config.error_at(name, message, 'ids stand in quotes: "tools.unanswered" = "info"')
+            raise config.error_at(name, message, 'Put IDs in quotes: "tools.unanswered" = "info"')
     config = msgspec.structs.replace(config, silence=tuple(silence), severity=severity)
     config = _with_index(config, _require_table(config, "index", tables.get("index", {})))
     config = _with_archive(config, _require_table(config, "archive", tables.get("archive", {})))
@@ -147,7 +139,7 @@ def _with_index(config: Config, index: dict[str, Any]) -> Config:
     value = index.get("roots", [])
     roots = cast("list[Any]", value) if isinstance(value, list) else [None]
     if not all(isinstance(root, str) for root in roots):
-        raise config.error_at("roots", "roots must be a list of folders")
+        raise config.error_at("roots", "roots must be a list of directories")
     return msgspec.structs.replace(config, roots=tuple(roots))
 
 
@@ -165,7 +157,7 @@ def _with_usage(config: Config, usage: dict[str, Any]) -> Config:
     _refuse_unknown_keys(config, usage, ("prices",), "usage.")
     prices = usage.get("prices", "")
     if not isinstance(prices, str):
-        raise config.error_at("prices", "prices must be the name of a file")
+        raise config.error_at("prices", "prices must be a file path")
     if prices:
         folder = os.path.dirname(config.path)
         prices = os.path.join(folder, os.path.expanduser(prices))
@@ -177,7 +169,7 @@ def _with_console(config: Config, console: dict[str, Any]) -> Config:
     for name, choices in (("theme", THEMES), ("keys", EDITING_MODES), ("model", ())):
         value = console.get(name, "")
         if not isinstance(value, str) or (choices and value not in ("", *choices)):
-            message = f"one of {', '.join(choices)}" if choices else "the name of a model"
+            message = f"one of {', '.join(choices)}" if choices else "a model name"
             raise config.error_at(name, f"{name} must be {message}")
     values = {name: str(console.get(name, "")) for name in ("theme", "keys", "model")}
     return msgspec.structs.replace(config, **values)
@@ -196,8 +188,8 @@ def _is_string_list(value: object) -> bool:
 def _refuse_unknown_keys(config: Config, table: dict[str, Any], allowed: tuple[str, ...], prefix: str) -> None:
     for name in table:
         if name not in allowed:
-            hint = f"there is {', '.join(prefix + key for key in allowed)}"
-            raise config.error_at(name, f"{prefix}{name} means nothing", hint)
+            hint = f"Known keys: {', '.join(prefix + key for key in allowed)}"
+            raise config.error_at(name, f"unknown key {prefix}{name}", hint)
 
 
 def _line_number(text: str, word: str) -> int:
@@ -208,24 +200,24 @@ def _line_number(text: str, word: str) -> int:
 
 
 def set_config(table: str, key: str, value: str) -> Config:
-    """Set a key of a table to some words; return what the file says now.
+    """Set a key of a table to a string and return the new configuration.
 
     Raises:
-        BadRequest: the file is broken, or would be.
-        Unreadable: it cannot be read.
-        Unwritable: it cannot be written.
+        BadRequest: the file is invalid, or would be after the change.
+        Unreadable: the file cannot be read.
+        Unwritable: the file cannot be written.
     """
     before = read_config()
     text = _set_key(before.text, table, key, value)
-    # What it is to say is known: where it would say anything else, it is left alone.
+    # The expected result is known; if the edited text would parse to anything else, the file is not changed.
     expected = _decode_toml(before.text)
     section: Any = expected.setdefault(table, {})
     section[key] = value
     after = parse_config(before.path, text)
     if _decode_toml(text) != expected:
-        raise Unwritable(f"{before.path} is written in a way that is left alone; set {table}.{key}")
+        raise Unwritable(f"cannot edit {before.path} automatically; set {table}.{key} by hand")
     if text != before.text and not write_private(CONFIG_FILE, text.encode()):
-        raise Unwritable(f"{before.path} cannot be written")
+        raise Unwritable(f"cannot write {before.path}")
     return after
 
 
@@ -235,8 +227,8 @@ def _decode_toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-# Not tomlkit: of 17 files in the tests it would write 11 otherwise, among them those that are refused
-# because the key is in an inline table or dotted, and it is a further package for one key at a time.
+# Not tomlkit: it would rewrite 11 of the 17 files in the tests differently, including files that are refused here
+# because the key is dotted or in an inline table, and it would be a dependency for setting one key.
 def _set_key(text: str, table: str, key: str, value: str) -> str:
     line = f"{key} = {msgspec.json.encode(value).decode()}"
     lines = text.split("\n")

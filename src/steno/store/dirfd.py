@@ -1,10 +1,10 @@
-"""File operations relative to an open directory, so that no exchanged link can redirect them.
+"""File operations relative to an open directory, so that swapped symbolic links cannot redirect them.
 
-with Directory("/home/ada/work/src") as directory:     # no link on the way is followed
+with Directory("/home/ada/work/src") as directory:     # no symbolic link on the path is followed
     directory.replace_file("a.py", b"…", directory.status("a.py"))
 
 A path that was checked can be replaced by a link before it is opened. Names relative to an open directory cannot lead
-out of it. Where the system has no directory descriptors, paths are used.
+outside it. On systems without directory descriptors, plain paths are used.
 """
 
 import errno
@@ -19,26 +19,26 @@ from steno.store.atomic import random_temp_name, sync_folder, sync_open_folder
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 _CLOSE_ON_EXEC: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-# Opening a pipe in place of a file must not wait for somebody to write.
+# Opening a pipe in place of a file must not block until another process writes to it.
 _NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
-# To go through a folder one need not be allowed to list it.
+# Traversing a directory does not require permission to list it.
 _TRAVERSE_FLAGS: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class Directory:
-    """A folder that is held open inside a `with`."""
+    """A directory that is held open inside a `with` block."""
 
     def __init__(self, path: str, *, make: bool = False) -> None:
-        """Take an absolute path with all links resolved; `make` makes what is missing of it."""
+        """Take an absolute path with all links resolved; `make` creates missing directories."""
         self.path = path
         self._make = make
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
-        """Go there, folder by folder.
+        """Open the directory, one path component at a time.
 
-        Raises OSError if there is no such folder; `NotADirectoryError` where a link has taken its name.
+        Raises OSError if the directory does not exist; `NotADirectoryError` if a component is a link.
         """
         if not _HAS_DIR_FD:
             if self._make:
@@ -55,7 +55,7 @@ class Directory:
         return self
 
     def _open_child(self, descriptor: int, name: str) -> int:
-        """Open a folder in another, and let go of that."""
+        """Open a child directory and close the parent descriptor."""
         flags = _TRAVERSE_FLAGS | _CLOSE_ON_EXEC | _NOFOLLOW
         try:
             child = os.open(name, flags, dir_fd=descriptor)
@@ -78,16 +78,16 @@ class Directory:
 
     @property
     def stable_path(self) -> str:
-        """A path under which a child process can begin in it, wherever its own path leads by then."""
+        """A path that a child process can use as its working directory even if the directory is renamed."""
         proc_path = f"/proc/self/fd/{self._descriptor}"
         return proc_path if self._descriptor is not None and os.path.isdir(proc_path) else self.path
 
     def status(self, name: str) -> os.stat_result:
-        """Say what a name in the folder is; a link is a link."""
+        """Return the status of a name in the directory; links are not followed."""
         return os.stat(self._path_of(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def open(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """Open a name in the folder; a link is refused."""
+        """Open a name in the directory; refuse symbolic links."""
         return os.open(self._path_of(name), flags | _CLOSE_ON_EXEC | _NOFOLLOW, mode, dir_fd=self._descriptor)
 
     def replace_file(
@@ -98,10 +98,10 @@ class Directory:
         *,
         before_replace: Callable[[], None] = lambda: None,
     ) -> os.stat_result:
-        """Put a file in the place of a name, whole or not at all; return what it is then.
+        """Atomically replace or create a file and return its new status.
 
-        It gets owner and mode of `template`; a new one gets what new files get. `before_replace` is called at the last moment, and
-        stops it by raising.
+        The file gets the owner and mode of `template`, or the defaults of a new file without one. `before_replace` is
+        called immediately before the rename and can raise to abort it.
         """
         with self._temp_file(data, template) as temp_name:
             before_replace()
@@ -112,7 +112,7 @@ class Directory:
 
     @contextmanager
     def _temp_file(self, data: bytes, template: os.stat_result | None = None) -> Generator[str, None, None]:
-        """Yield the name of a temporary file with some content, removed when left."""
+        """Yield the name of a temporary file with the given content; the file is removed on exit."""
         temp_name = random_temp_name()
         try:
             descriptor = self.open(temp_name, _CREATE_FLAGS, 0o666 if template is None else 0o600)
@@ -129,9 +129,9 @@ class Directory:
 
     @contextmanager
     def open_directory(self, name: str) -> Generator["Directory", None, None]:
-        """Hold a folder in this one open; a link is refused.
+        """Open a subdirectory; refuse symbolic links.
 
-        Raises OSError if there is no such folder; `NotADirectoryError` for anything else of that name.
+        Raises OSError if it does not exist; `NotADirectoryError` if it is not a directory.
         """
         directory = Directory(os.path.join(self.path, name))
         if self._descriptor is not None:
@@ -145,7 +145,7 @@ class Directory:
             directory.__exit__()
 
     def names(self) -> list[str]:
-        """Return the names in the folder, sorted."""
+        """Return the sorted names in the directory."""
         if self._descriptor is None:
             return sorted(os.listdir(self.path))
         listing = self._open_for_listing(self._descriptor)
@@ -155,7 +155,7 @@ class Directory:
             os.close(listing)
 
     def sync(self) -> None:
-        """Have the disk know the names in the folder."""
+        """Flush the directory entries to disk."""
         if self._descriptor is None:
             sync_folder(self.path)
             return
@@ -166,7 +166,7 @@ class Directory:
             os.close(listing)
 
     def _open_for_listing(self, descriptor: int) -> int:
-        # What is held open may only be gone through.
+        # The held descriptor only permits traversal, not listing.
         flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOSE_ON_EXEC
         return os.open(os.curdir, flags, dir_fd=descriptor)
 
@@ -174,7 +174,7 @@ class Directory:
         """Return the first `limit` bytes of a regular file.
 
         Raises:
-            OSError: it is not there, cannot be read, or is no regular file.
+            OSError: the file does not exist, cannot be read, or is not a regular file.
         """
         with os.fdopen(self.open(name, os.O_RDONLY | _NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -182,32 +182,32 @@ class Directory:
             return file.read(limit)
 
     def make_directory(self, name: str) -> None:
-        """Make a folder in it."""
+        """Create a subdirectory."""
         os.mkdir(self._path_of(name), dir_fd=self._descriptor)
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file or folder in it another name."""
+        """Rename a file or subdirectory."""
         old_path, new_path = self._path_of(name), self._path_of(new_name)
         os.rename(old_path, new_path, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove a file; of a link the link itself."""
+        """Remove a file; a symbolic link itself is removed, not its target."""
         os.unlink(self._path_of(name), dir_fd=self._descriptor)
 
     def remove_directory(self, name: str) -> None:
-        """Remove an empty folder."""
+        """Remove an empty subdirectory."""
         os.rmdir(self._path_of(name), dir_fd=self._descriptor)
 
     def add_file(self, name: str, data: bytes) -> None:
-        """Put a new file under a name that nothing has, whole or not at all.
+        """Atomically create a file under an unused name.
 
-        Raises FileExistsError if something has it, be it a link to nothing.
+        Raises FileExistsError if the name exists, even as a broken link.
         """
         with self._temp_file(data) as temp_name:
             self._link(temp_name, name)
 
     def _link(self, temp_name: str, name: str) -> None:
-        """Give a file a name that nothing has; where there are no links, hold the name first."""
+        """Link a file to an unused name; where hard links are not supported, reserve the name first."""
         temp_path, path = self._path_of(temp_name), self._path_of(name)
         try:
             os.link(temp_path, path, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
@@ -218,7 +218,7 @@ class Directory:
             os.replace(temp_path, path, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def _copy_metadata(self, name: str, descriptor: int, template: os.stat_result) -> None:
-        """Give a file the owner and the mode of another; the owner only where the system lets us."""
+        """Copy mode and owner of another file; the owner only where the system permits it."""
         status = os.fstat(descriptor)
         if (status.st_uid, status.st_gid) != (template.st_uid, template.st_gid) and hasattr(os, "fchown"):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Finds sessions, their sub-agents and their sidecar files.
+"""Discovery of sessions, their sub-agents and their sidecar files.
 
     for session in discover("/home/ada/.claude"): …
 
@@ -7,8 +7,8 @@
         discovery.agents(session), discovery.sidecars(session)
     discovery.problems
 
-A root may be a config folder, its `projects`, one project, any folder with transcripts, or a single file. Nothing is
-changed on disk, and a session file whose name is conclusive is not opened.
+A root is a config directory, its `projects`, one project, any directory with transcripts, or a single file. Nothing on
+disk is changed, and a file is opened only if its name does not identify it.
 """
 
 import errno
@@ -25,19 +25,19 @@ from steno.errors import BadRequest, Unreadable
 from steno.format.paths import CONFIG_FOLDERS, JSONL_SUFFIX, PathInfo, classify_path, classify_transcript, is_uuid
 
 ProblemKind = Literal[
-    "dangling",  # a link to nothing
-    "denied",  # no permission
-    "loop",  # a link back to a folder it lies in
-    "missing",  # nothing of that name
-    "not-a-file",  # a folder named like a transcript
-    "special",  # a pipe, socket or device named like a transcript
-    "too-deep",  # more folders inside each other than any client makes
-    "unreadable",  # the system could not read it
+    "dangling",  # broken symbolic link
+    "denied",  # permission denied
+    "loop",  # link to a directory that contains it
+    "missing",  # no such file or directory
+    "not-a-file",  # directory named like a transcript
+    "special",  # pipe, socket or device named like a transcript
+    "too-deep",  # nested deeper than any client creates
+    "unreadable",  # other system error
 ]
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something on disk that was skipped, and why."""
+    """A file or directory that was skipped, with the reason."""
 
     kind: ProblemKind
     path: str
@@ -45,16 +45,16 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def unreadable_problems(problems: Iterable[Problem], *more_kinds: ProblemKind) -> list[Problem]:
-    """Return the problems of what is there and could not be read, and those of more kinds."""
+    """Return the problems with files that exist but cannot be read, plus those of `more_kinds`."""
     kinds = ("denied", "unreadable", *more_kinds)
     return [problem for problem in problems if problem.kind in kinds]
 
 
 class DiscoveredFile(msgspec.Struct, frozen=True, gc=False):
-    """A file that was found, as it was at that moment.
+    """A discovered file with its status at the time of discovery.
 
-    `path` may hold bytes that are not UTF-8 (as lone surrogates): use `os.fsencode` on it, and `steno.sanitize` before
-    showing it.
+    `path` may contain bytes that are not UTF-8 (as lone surrogates): pass it through `os.fsencode` to open it, and
+    through `steno.sanitize` to show it.
     """
 
     path: str
@@ -76,7 +76,7 @@ _PROBLEM_KINDS: Final[dict[int | None, ProblemKind]] = {
     errno.EPERM: "denied",
     errno.ELOOP: "loop",
 }
-# A quote behind a backslash belongs to JSON inside a string, so it opens no key.
+# A quote after a backslash is inside a JSON string and does not start a key.
 _KEY_PATTERN: Final = rb'(?<!\\)"(?:%s)"\s*:'
 _GRAPH_KEYS: Final = _KEY_PATTERN % rb"parentUuid|isSidechain"
 _TYPE_KEY: Final = _KEY_PATTERN % rb"type"
@@ -86,12 +86,12 @@ _SESSION_ID_PATTERN: Final = _KEY_PATTERN % rb"sessionId" + rb'\s*"([^"\\\x00-\x
 
 
 class ArchivedFile(DiscoveredFile, frozen=True, gc=False):
-    """A file that is gone from the disk and still in the archive; `path` is where it was."""
+    """A file that exists only in the archive; `path` is its original path."""
 
     folder: str = ""
-    """The folder of the archive that holds it."""
+    """Archive directory with the file."""
     copy_number: int = 0
-    """Which of the folder's files it is."""
+    """Number of the file in the archive directory."""
 
 
 class _SessionIds(msgspec.Struct, rename="camel"):
@@ -99,14 +99,14 @@ class _SessionIds(msgspec.Struct, rename="camel"):
 
 
 def problem_from_error(path: str, error: OSError | ValueError) -> Problem:
-    """Say what an error of the system means; a ValueError is a name that no file can have."""
+    """Convert a system error to a problem; a ValueError means that the file name is invalid."""
     if isinstance(error, OSError):
         return Problem(_PROBLEM_KINDS.get(error.errno, "unreadable"), path, error.strerror or "")
-    return Problem("missing", path, "no file can have that name")
+    return Problem("missing", path, "invalid file name")
 
 
 def list_folder(folder: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
-    """Return what lies in a folder, by name; nothing, and a problem, if it cannot be read."""
+    """Return the entries of a directory, sorted by name; record a problem if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=_entry_name)
@@ -116,7 +116,7 @@ def list_folder(folder: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
 
 
 def is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
-    """Say whether an entry is a folder, or with `links` also a link to one."""
+    """Return whether an entry is a directory, or with `links` a link to one."""
     try:
         return entry.is_dir(follow_symlinks=links)
     except OSError:
@@ -126,13 +126,13 @@ def is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
 def discover_entry(
     entry: os.DirEntry[str], location: PathInfo, root: str, problems: list[Problem]
 ) -> DiscoveredFile | None:
-    """Return the regular file behind an entry (links followed), or None and a problem."""
+    """Return the regular file of an entry (links followed); None with a recorded problem otherwise."""
     try:
         status = entry.stat()
     except FileNotFoundError as error:
-        # Either a link to nothing, or a file that went away since the folder was listed.
+        # Either a broken link, or a file deleted since the directory was listed.
         if entry.is_symlink():
-            problems.append(Problem("dangling", entry.path, "a link to nothing"))
+            problems.append(Problem("dangling", entry.path, "broken symbolic link"))
         else:
             problems.append(problem_from_error(entry.path, error))
         return None
@@ -142,22 +142,22 @@ def discover_entry(
     if stat.S_ISREG(status.st_mode):
         return DiscoveredFile(entry.path, status.st_size, status.st_mtime_ns, location, root)
     if stat.S_ISDIR(status.st_mode):
-        problems.append(Problem("not-a-file", entry.path, "a folder where a file should be"))
+        problems.append(Problem("not-a-file", entry.path, "is a directory"))
     else:
-        problems.append(Problem("special", entry.path, "a pipe, socket or device"))
+        problems.append(Problem("special", entry.path, "is a pipe, socket or device"))
     return None
 
 
 def unreadable_problem(path: str, error: Unreadable) -> Problem:
-    """Return what the system said of a file that could not be read."""
+    """Return the problem with the underlying system error of a file that cannot be read."""
     cause = error.__cause__
     return problem_from_error(path, cause) if isinstance(cause, OSError) else Problem("unreadable", path)
 
 
 def peek(path: str, limit: int, problems: list[Problem]) -> bytes | None:
-    """Return the first `limit` bytes of a regular file; None and a problem for anything else.
+    """Return the first `limit` bytes of a regular file; None with a recorded problem otherwise.
 
-    Opened without blocking, so a pipe put in place of a file cannot hold us up.
+    The file is opened without blocking, so that a pipe in its place cannot stall the process.
     """
     try:
         handle = os.open(path, _PEEK_FLAGS)
@@ -183,7 +183,7 @@ def _read_up_to(handle: int, limit: int) -> Iterator[bytes]:
 
 
 def is_transcript(head: bytes) -> bool:
-    """Say whether the first bytes of a file are those of a session, whole or damaged."""
+    """Return whether the first bytes of a file are those of a session, intact or damaged."""
     if re.search(_HISTORY_KEY, head):
         return False
     if re.search(_GRAPH_KEYS, head):
@@ -192,7 +192,7 @@ def is_transcript(head: bytes) -> bool:
 
 
 def session_id_in(head: bytes) -> str:
-    """Return the session id in the first bytes of a transcript, or nothing."""
+    """Return the session ID in the first bytes of a transcript, or an empty string."""
     for line in head.split(b"\n"):
         try:
             ids = msgspec.json.decode(line, type=_SessionIds)
@@ -200,7 +200,7 @@ def session_id_in(head: bytes) -> str:
             continue
         if ids.session_id:
             return ids.session_id
-    # A first record longer than the head: its id stands before its message.
+    # The first record is longer than the head; its ID precedes its message.
     match = re.search(_SESSION_ID_PATTERN, head)
     return match[1].decode("utf-8", "replace") if match else ""
 
@@ -212,7 +212,7 @@ _PATH_PARTS: Final = 6
 
 
 def list_entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return what is in a folder; nothing where it cannot be read."""
+    """Return the entries of a directory; an empty list if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -221,18 +221,18 @@ def list_entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def is_below(path: str, folder: str, *, or_equal: bool = False) -> bool:
-    """Whether a path lies in a folder, at any depth, or is the folder `or_equal`."""
+    """Return whether a path is below a directory at any depth; with `or_equal`, also the directory itself."""
     return path.startswith(folder.rstrip(os.sep) + os.sep) or (or_equal and path == folder)
 
 
 def path_context(path: str) -> tuple[str, ...]:
-    """Return the names of a folder and the few above it, which say what a file in it is."""
+    """Return the last names of a directory path, enough to classify a file in it."""
     names = os.path.abspath(path).split(os.sep)
     return tuple(name for name in names[-_PATH_PARTS:] if name)
 
 
 def watched_folders(root: str) -> tuple[str, ...]:
-    """Return the folders that a walk looks into: of a config folder those that hold transcripts."""
+    """Return the directories that discovery walks: in a config directory, those with transcripts."""
     entries = list_folder(root, [])
     if not any(entry.name in _SESSION_FOLDERS for entry in entries):
         return (root,)
@@ -241,10 +241,10 @@ def watched_folders(root: str) -> tuple[str, ...]:
 
 
 class TranscriptWalk:
-    """One walk from one root. Every folder is read once, however many links lead to it.
+    """One walk from one root. Each directory is read once, regardless of how many links lead to it.
 
-    Links to folders are followed after everything else, so a folder inside the tree is found under its own name; a link
-    to a folder above itself is never followed.
+    Links to directories are followed last, so that a directory inside the tree is reported under its own path. A link
+    to a parent directory is never followed.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class TranscriptWalk:
         agents: bool,
         is_known: Callable[[os.DirEntry[str]], bool] | None = None,
     ) -> None:
-        """Take `is_known` to pass over files that the caller has nothing to ask about."""
+        """Take `is_known` to skip files that the caller does not need."""
         self._root = root
         self._is_known = is_known
         self._problems = problems
@@ -265,7 +265,7 @@ class TranscriptWalk:
         self._links: list[tuple[str, tuple[str, ...], int]] = []
 
     def run(self) -> Iterator[DiscoveredFile]:
-        """Yield what there is, folder by folder, by name."""
+        """Yield the transcripts, sorted by name within each directory."""
         try:
             status = os.stat(self._root)
         except (OSError, ValueError) as error:
@@ -287,7 +287,7 @@ class TranscriptWalk:
             return
         location = classify_transcript(path_context(self._root))
         if location.role != "agent":
-            # Whoever names one file means it to be read.
+            # A file that is named explicitly is always read as a session.
             location = msgspec.structs.replace(location, role="session")
         yield DiscoveredFile(self._root, status.st_size, status.st_mtime_ns, location, self._root)
 
@@ -316,7 +316,7 @@ class TranscriptWalk:
             return False
         if self._agents:
             return True
-        # The folder beside a session holds what belongs to it, but no other session.
+        # The directory next to a session holds its sidecar files but no other session.
         return name != "subagents" and not (name + JSONL_SUFFIX in entry_names and is_uuid(name))
 
     def _subfolder(
@@ -327,14 +327,14 @@ class TranscriptWalk:
                 subfolder = (entry.path, (*names, entry.name), depth + 1)
                 if depth < MAX_DEPTH:
                     return [subfolder]
-                self._problems.append(Problem("too-deep", entry.path, "too many folders deep"))
+                self._problems.append(Problem("too-deep", entry.path, "nested too deeply"))
             elif entry.is_symlink():
                 if entry.is_dir():
                     self._links.append((entry.path, (*names, entry.name), depth + 1))
                 else:
                     entry.stat()
         except FileNotFoundError:
-            self._problems.append(Problem("dangling", entry.path, "a link to nothing"))
+            self._problems.append(Problem("dangling", entry.path, "broken symbolic link"))
         except OSError as error:
             self._problems.append(problem_from_error(entry.path, error))
         return []
@@ -343,7 +343,7 @@ class TranscriptWalk:
         target = os.path.realpath(path)
         parent = os.path.realpath(os.path.dirname(path))
         if (parent + os.sep).startswith(target.rstrip(os.sep) + os.sep):
-            self._problems.append(Problem("loop", path, "a link to a folder it lies in"))
+            self._problems.append(Problem("loop", path, "link to a parent directory"))
         elif depth <= MAX_DEPTH:
             self._folders.append((path, names, depth))
 
@@ -366,7 +366,7 @@ class TranscriptWalk:
         return self._inspect_file(entry, location) if location.role == "unknown" else None
 
     def _inspect_file(self, entry: os.DirEntry[str], location: PathInfo) -> DiscoveredFile | None:
-        """Look inside a file whose name says nothing."""
+        """Classify a file by its content if its name is inconclusive."""
         file = discover_entry(entry, location, self._root, self._problems)
         if file is None or not file.size:
             return None
@@ -377,10 +377,10 @@ class TranscriptWalk:
 
 
 def read_regular_file(path: str, max_size: int) -> bytes:
-    """Return what is in a file.
+    """Return the content of a regular file.
 
-    Raises BadRequest if there is more in it than `max_size` bytes, or Unreadable if it is not there, is no plain file, or
-    cannot be read.
+    Raises BadRequest if it is larger than `max_size` bytes, or Unreadable if it does not exist, is not a regular file,
+    or cannot be read.
     """
     problems: list[Problem] = []
     data = peek(path, max_size + 1, problems)
@@ -396,12 +396,12 @@ _FIRST_READ_SIZE: Final = 4096
 
 
 def discover(root: str, problems: list[Problem] | None = None) -> Iterator[DiscoveredFile]:
-    """Yield every session below `root`, by folder and name; what was skipped goes to `problems`."""
+    """Yield every session below `root`, sorted by directory and name; add skipped paths to `problems`."""
     return TranscriptWalk(root, [] if problems is None else problems, agents=False).run()
 
 
 def discover_file(path: str) -> DiscoveredFile:
-    """Return the transcript at exactly that path. Raises Unreadable if it is not there, or not a regular file."""
+    """Return the transcript at exactly this path. Raises Unreadable if it is missing or not a regular file."""
     problems: list[Problem] = []
     for file in TranscriptWalk(path, problems, agents=True).run():
         if file.path == path:
@@ -412,13 +412,13 @@ def discover_file(path: str) -> DiscoveredFile:
 
 
 def discover_agents(session: DiscoveredFile | str, problems: list[Problem] | None = None) -> list[DiscoveredFile]:
-    """Return the transcripts of a session's sub-agents, from its own folder and from beside it."""
+    """Return the transcripts of a session's sub-agents, nested and adjacent."""
     discovery = Discovery("", problems)
     return discovery.agents(discover_file(session) if isinstance(session, str) else session)
 
 
 def config_folder_of(path: str) -> str:
-    """Return the config folder a transcript lies in, or nothing if it lies elsewhere."""
+    """Return the config directory that contains a transcript, or an empty string."""
     names = os.path.abspath(path).split(os.sep)
     for index in range(len(names) - 3, -1, -1):
         if names[index] in {"projects", "conversations"}:
@@ -427,7 +427,7 @@ def config_folder_of(path: str) -> str:
 
 
 class Discovery:
-    """One look at one root. `problems` fills up as the answers are drawn."""
+    """Discovery of one root. `problems` is filled while results are read."""
 
     def __init__(self, root: str, problems: list[Problem] | None = None) -> None:
         self.root = root
@@ -440,11 +440,11 @@ class Discovery:
         return TranscriptWalk(self.root, self.problems, agents=False).run()
 
     def transcripts(self) -> Iterator[DiscoveredFile]:
-        """Yield every session and every sub-agent below the root, orphans too."""
+        """Yield every session and sub-agent below the root, including orphaned sub-agents."""
         return TranscriptWalk(self.root, self.problems, agents=True).run()
 
     def agents(self, session: DiscoveredFile) -> list[DiscoveredFile]:
-        """Return the transcripts of a session's sub-agents, in every layout."""
+        """Return the transcripts of a session's sub-agents, in every directory layout."""
         if isinstance(session, ArchivedFile):
             from steno.store.archive.catalogue import archived_agents
 
@@ -457,11 +457,11 @@ class Discovery:
         return [*adjacent.get(session_id, ()), *nested]
 
     def with_agents(self, session: DiscoveredFile) -> DiscoveredFile:
-        """Return the session with its sub-agents filled in."""
+        """Return the session with its `agents` field set."""
         return msgspec.structs.replace(session, agents=tuple(self.agents(session)))
 
     def sidecars(self, session: DiscoveredFile) -> list[DiscoveredFile]:
-        """Return the small files that belong to a session, wherever in the config folder."""
+        """Return the sidecar files of a session, from the whole config directory."""
         files = [f for f in self._session_folder_files(session) if f.place.role != "agent"]
         config, session_id = config_folder_of(session.path), session.place.session_id
         if not config or not session_id:
@@ -474,7 +474,7 @@ class Discovery:
         return files
 
     def _group_by_session(self, folder: str, prefix: str) -> dict[str, list[DiscoveredFile]]:
-        """Sort the files of a folder by the session that each is named after; read once."""
+        """Group the files of a directory by the session ID in their names; the directory is read once."""
         if folder not in self._files_by_session:
             groups: dict[str, list[DiscoveredFile]] = {}
             for file in files_below(folder, self.problems, prefix=prefix):
@@ -486,14 +486,14 @@ class Discovery:
         base = session.path.removesuffix(JSONL_SUFFIX)
         if base == session.path:
             return iter(())
-        # Classified as if below `projects/`, wherever the session lies.
+        # Classified as if below `projects/`, wherever the session is.
         prefix = "/".join(("projects", session.place.slug or "-", os.path.basename(base)))
         if not folder:
             return files_below(base, self.problems, prefix=prefix)
         return files_below(os.path.join(base, folder), self.problems, prefix=f"{prefix}/{folder}")
 
     def _find_adjacent_agents(self, folder: str, root: str) -> dict[str, list[DiscoveredFile]]:
-        """Sort the agent files of one folder (2.0.x) by the session that each says it is of."""
+        """Group the agent files of one directory (2.0.x) by the session ID in their content."""
         if folder not in self._adjacent_agents:
             names = path_context(folder)
             groups: dict[str, list[DiscoveredFile]] = {}
@@ -523,10 +523,10 @@ class Discovery:
 def files_below(
     folder: str, problems: list[Problem], *, prefix: str, name_prefix: str = "", depth: int = 0
 ) -> Iterator[DiscoveredFile]:
-    """Yield the regular files below a folder, each with its place.
+    """Yield the regular files below a directory, each classified by its path.
 
-    `prefix` is the folder's path relative to the config folder. A folder that is not there is no problem; links to
-    folders are not followed.
+    `prefix` is the path of the directory relative to the config directory. A missing directory is not a problem; links
+    to directories are not followed.
     """
     if not os.path.isdir(folder):
         return

@@ -1,4 +1,4 @@
-"""Locations and the current time, as the environment sets them.
+"""Directories and the current time, as set by environment variables.
 
 Only environment variables are read, except by `archive_stamp`, which stats the archive's catalogue.
 """
@@ -13,27 +13,27 @@ from typing import Final
 from steno.errors import BadRequest
 
 CONFIG_FILE: Final = "config.toml"
-"""The name of the user's settings in steno's own folder."""
+"""File name of the user's settings in steno's home directory."""
 
 
 def home_dir(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> str:
-    """Return the user's home folder. Raises BadRequest if the environment does not name one."""
+    """Return the user's home directory. Raises BadRequest if no environment variable names it."""
     env = os.environ if env is None else env
     names = ("USERPROFILE", "HOME") if platform == "win32" else ("HOME",)
     for name in names:
         if env.get(name):
             return env[name]
-    raise BadRequest("there is no home folder", hint=f"set {names[0]}, or CLAUDE_CONFIG_DIR")
+    raise BadRequest("home directory not set", hint=f"Set {names[0]} or CLAUDE_CONFIG_DIR.")
 
 
 def config_dir(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> str:
-    """Return the client's config folder: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
+    """Return the config directory of Claude Code: `CLAUDE_CONFIG_DIR`, or `~/.claude`."""
     env = os.environ if env is None else env
     return env.get("CLAUDE_CONFIG_DIR") or _join_path(platform, home_dir(env, platform), ".claude")
 
 
 def steno_home(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> str:
-    """Return the folder for steno's own files: `STENO_HOME`, else the system's place for data."""
+    """Return steno's home directory: `STENO_HOME`, or a directory in the system's data directory."""
     env = os.environ if env is None else env
     if env.get("STENO_HOME"):
         return env["STENO_HOME"]
@@ -41,7 +41,7 @@ def steno_home(env: Mapping[str, str] | None = None, platform: str = sys.platfor
         if env.get("LOCALAPPDATA"):
             return _join_path(platform, env["LOCALAPPDATA"], "steno")
         return _join_path(platform, home_dir(env, platform), "AppData", "Local", "steno")
-    # The XDG specification asks that a relative value be ignored.
+    # The XDG specification requires relative values to be ignored.
     if env.get("XDG_DATA_HOME", "").startswith("/"):
         return _join_path(platform, env["XDG_DATA_HOME"], "steno")
     if platform == "darwin":
@@ -50,7 +50,7 @@ def steno_home(env: Mapping[str, str] | None = None, platform: str = sys.platfor
 
 
 def demo_dir(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> str:
-    """Return the folder in which `steno demo` builds its made-up config folder."""
+    """Return the config directory that `steno demo` generates."""
     return _join_path(platform, steno_home(env, platform), "demo")
 
 
@@ -60,22 +60,24 @@ def _join_path(platform: str, base: str, *names: str) -> str:
 
 
 def now() -> float:
-    """Return the time in seconds: `STENO_NOW` where it is set, else the clock's.
+    """Return the time in seconds: `STENO_NOW` if set, or the system time.
 
     Raises:
-        BadRequest: `STENO_NOW` is no time.
+        BadRequest: `STENO_NOW` is not a valid time.
     """
     configured = os.environ.get("STENO_NOW", "")
     if not configured:
         return time.time()
     value = parse_time(configured)
     if value is None:
-        raise BadRequest(f"STENO_NOW is no time: {configured!r}", hint="such as 2026-11-15T12:00:00Z")
+        raise BadRequest(
+            f"STENO_NOW is not a valid time: {configured!r}", hint="Use a time such as 2026-11-15T12:00:00Z."
+        )
     return value
 
 
 def parse_time(text: str) -> float | None:
-    """Return the seconds an ISO time stands for; without a zone it is local time."""
+    """Return an ISO time in seconds since 1970, read as local time if it has no zone; None if invalid."""
     from datetime import datetime
 
     try:
@@ -89,7 +91,7 @@ CATALOGUE_PATH: Final = (ARCHIVE_FOLDER, "sessions.jsonl")
 
 
 def archive_stamp() -> str:
-    """Return what tells whether anything was archived since; nothing where there is no archive."""
+    """Return a string that changes when the archive changes; empty without an archive."""
     with suppress(BadRequest, OSError):
         status = os.stat(os.path.join(steno_home(), *CATALOGUE_PATH))
         return f"{status.st_mtime_ns} {status.st_size}"

@@ -1,4 +1,4 @@
-"""An advisory file lock that the system releases when its holder dies."""
+"""Advisory file lock that the system releases when its holder exits."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ from steno.store.atomic import open_private, unwritable_error
 from steno.store.damaged_files import move_aside
 
 _WINDOWS_LOCK_OFFSET: Final = 1 << 30
-"""Where Windows locks a byte: far behind what the file says, so that others can read that."""
+"""Offset of the locked byte on Windows, far beyond the content so that other processes can read it."""
 
 
 class FileLock:
-    """A lock file, held inside a `with`. Whoever comes second waits, or is told to come again."""
+    """A lock file held inside a `with` block. A second process waits, or fails with Busy."""
 
     def __init__(self, path: str, *, wait: bool = True) -> None:
         self._path = path
@@ -24,8 +24,8 @@ class FileLock:
     def __enter__(self) -> Self:
         """Take the lock.
 
-        Raises Busy if another process holds it, and we were not to wait, or Unwritable if the file cannot be made, or
-        the system has no locks there.
+        Raises Busy if another process holds it and `wait` is false, or Unwritable if the file cannot be created or the
+        file system has no locks.
         """
         try:
             self._descriptor = self._open()
@@ -35,7 +35,7 @@ class FileLock:
             raise unwritable_error(self._path, error) from error
         if not acquired:
             self._close()
-            raise Busy(f"another steno is at work on {os.path.dirname(self._path)}")
+            raise Busy(f"another steno process is using {os.path.dirname(self._path)}")
         return self
 
     def _open(self) -> int:
@@ -45,7 +45,7 @@ class FileLock:
         except OSError:
             if not os.path.isdir(self._path):
                 raise
-        # Another process may be faster.
+        # Another process may have moved it already.
         with suppress(FileNotFoundError, NotADirectoryError):
             move_aside(self._path, f"the lock file {os.path.basename(self._path)}", only_folder=True)
         return open_private(self._path, flags)
@@ -54,7 +54,7 @@ class FileLock:
         self._close()
 
     def _close(self) -> None:
-        # The system takes the lock back with the file.
+        # Closing the file releases the lock.
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -63,7 +63,7 @@ class FileLock:
 if sys.platform == "win32":
 
     def lock_descriptor(descriptor: int, *, wait: bool) -> bool:
-        """Lock an open file; False when another process has it and we do not wait."""
+        """Lock an open file; return False if another process holds the lock and `wait` is false."""
         import msvcrt
 
         os.lseek(descriptor, _WINDOWS_LOCK_OFFSET, os.SEEK_SET)
@@ -71,7 +71,7 @@ if sys.platform == "win32":
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
             except OSError:
-                # It gives up after ten seconds; who waits does not.
+                # The call gives up after ten seconds; repeat it when waiting.
                 if not wait:
                     return False
             else:
@@ -80,7 +80,7 @@ if sys.platform == "win32":
 else:
 
     def lock_descriptor(descriptor: int, *, wait: bool) -> bool:
-        """Lock an open file; False when another process has it and we do not wait."""
+        """Lock an open file; return False if another process holds the lock and `wait` is false."""
         import fcntl
 
         try:

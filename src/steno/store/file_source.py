@@ -1,4 +1,4 @@
-"""Session files as byte sources: opened read-only, read by span, never changed."""
+"""Session files as byte sources: opened read-only and read by range."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ from steno.format.source import CHUNK_SIZE
 
 _FLAGS: Final = (
     os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe must not make us wait
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_CLOEXEC", 0)
 )
 _WINDOW_SIZE: Final = 1 << 14
 _FILE_KINDS: Final = (
-    (stat.S_ISDIR, "is a folder"),
+    (stat.S_ISDIR, "is a directory"),
     (stat.S_ISFIFO, "is a pipe"),
     (stat.S_ISSOCK, "is a socket"),
     (stat.S_ISCHR, "is a device"),
@@ -28,7 +28,7 @@ _FILE_KINDS: Final = (
 
 
 class FileSource:
-    """A file as it was when opened: bytes appended later are not seen."""
+    """A file at its size when opened: bytes appended later are ignored."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class FileSource:
         try:
             self._descriptor = os.open(path, _FLAGS)
         except (OSError, ValueError) as error:
-            # A ValueError is a name that no file can have.
+            # A ValueError is an invalid file name.
             raise Unreadable(_read_error_message(path, error), hint=_read_error_hint(error)) from error
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -55,7 +55,7 @@ class FileSource:
         self.close()
 
     def close(self) -> None:
-        """Give the file back; harmless when repeated."""
+        """Close the file; can be called repeatedly."""
         descriptor = getattr(self, "_descriptor", -1)
         self._descriptor = -1
         if descriptor >= 0:
@@ -65,7 +65,7 @@ class FileSource:
         """Return up to `length` bytes from `offset`.
 
         Raises:
-            Unreadable: the file was cut short since it was opened.
+            Unreadable: the file was truncated after it was opened.
         """
         length = max(0, min(length, self.size - offset))
         parts: list[bytes] = []
@@ -79,7 +79,7 @@ class FileSource:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
+        """Yield all bytes from `start` on, in order."""
         data_start, hole_start = start, start
         while start < self.size:
             if start >= hole_start:
@@ -90,14 +90,14 @@ class FileSource:
             start += len(chunk)
 
     def _data_extent(self, offset: int) -> tuple[int, int]:
-        """Return where data begins at or behind `offset`, and where the next hole does."""
+        """Return the start of the next data at or after `offset`, and of the hole after that data."""
         if not hasattr(os, "SEEK_DATA"):
             return offset, self.size
         try:
             data = os.lseek(self._descriptor, offset, os.SEEK_DATA)
             return data, os.lseek(self._descriptor, data, os.SEEK_HOLE)
         except OSError as error:
-            beyond = error.errno == errno.ENXIO  # nothing but a hole up to the end
+            beyond = error.errno == errno.ENXIO  # only a hole up to the end of the file
             return (self.size, self.size) if beyond else (offset, self.size)
 
     def _read_at(self, offset: int, length: int) -> bytes:
@@ -112,7 +112,7 @@ class FileSource:
 
 
 class PathSource:
-    """A file as it was when first looked at, opened for each look: a thousand may be in hand."""
+    """A file at its size when first opened; reopened for each read, so that many sources can exist at once."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -120,13 +120,15 @@ class PathSource:
             self.size = file.size
             self.identity = file.identity
         self.fingerprint = b""
-        """What tells later whether the file was only added to; see `steno.store.watch.incremental`."""
+        """Start and end of the file, to detect later whether it was only appended to
+        (`steno.store.watch.incremental`).
+        """
         self._window = (0, b"")
 
     def open(self) -> FileSource:
-        """Return the file, open, as long as it was at the first look.
+        """Return the open file, limited to its size when first opened.
 
-        Raises Unreadable if it went away, was replaced or was cut short.
+        Raises Unreadable if it was deleted, replaced or truncated.
         """
         file = FileSource(self.path)
         if file.identity != self.identity or file.size < self.size:
@@ -138,7 +140,7 @@ class PathSource:
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`.
 
-        Records are mostly read one behind the other, so a little more is read than was asked for.
+        Reads ahead, because records are mostly read in sequence.
         """
         length = max(0, min(length, self.size - offset))
         start, data = self._window
@@ -150,13 +152,13 @@ class PathSource:
         return data[offset - start : offset - start + length]
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
+        """Yield all bytes from `start` on, in order."""
         with self.open() as file:
             yield from file.chunks(start)
 
 
 def _changed_error(path: str) -> Unreadable:
-    return Unreadable(f"{path} changed while it was read", hint="try again")
+    return Unreadable(f"{path} changed while it was read", hint="Run the command again.")
 
 
 def _read_error_message(path: str, error: OSError | ValueError) -> str:
@@ -166,9 +168,9 @@ def _read_error_message(path: str, error: OSError | ValueError) -> str:
 
 def _read_error_hint(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
-        return "check who may read the file"
-    return "`steno ls` lists the sessions there are" if isinstance(error, FileNotFoundError) else ""
+        return "Check the permissions of the file."
+    return "Run `steno ls` to list sessions." if isinstance(error, FileNotFoundError) else ""
 
 
 def _file_kind(mode: int) -> str:
-    return next((description for is_kind, description in _FILE_KINDS if is_kind(mode)), "is no regular file")
+    return next((description for is_kind, description in _FILE_KINDS if is_kind(mode)), "is not a regular file")

@@ -1,11 +1,11 @@
-"""What git knows of one file: who committed its lines, and what it was called before.
+"""Git history of one file: the commits of its lines, and its former names.
 
-repository = repository_of("/home/ada/work/a.py")     # None: no git here, or no repository
-repository.annotated("a.py")                          # its lines at HEAD, each with its commit
+repository = find_repository("/home/ada/work/a.py")   # None: git or the repository is missing
+repository.annotate("a.py")                           # its lines at HEAD, each with its commit
 
-A repository may have been made by somebody else, and its own settings can name programs to run. None of them runs: only
-objects and the list of files are read, never the files of the work tree (so no filter), nothing is fetched, no
-signature is checked, and no settings but the repository's own count, with everything that names a program put out.
+A repository can come from an untrusted source, and its configuration can name programs to run. None of them is run:
+only objects and the index are read, never the work tree (so no filter runs), nothing is fetched, no signature is
+checked, only the repository's configuration is used, and every setting that names a program is overridden.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 _TIMEOUT: Final = 20.0
-"""Seconds after which git is not waited for any more."""
+"""Seconds before a git process is cancelled."""
 _MAX_OUTPUT: Final = 64 << 20
 _MAX_RENAMES: Final = 20
 _RENAME_FIELDS: Final = 3
@@ -42,7 +42,7 @@ _GIT_ENVIRONMENT: Final = {
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Who committed something; `time` is when it came into the repository, in seconds."""
+    """A commit; `time` is the commit time in seconds since 1970."""
 
     hash: str
     author: str
@@ -58,32 +58,32 @@ class AnnotatedLine(msgspec.Struct, frozen=True):
 
 
 class FormerName(msgspec.Struct, frozen=True):
-    """A name that a file had, and when it was given up (None: not committed yet)."""
+    """A former name of a file, and the time of the rename (None: not committed yet)."""
 
     name: str
     until: int | None
 
 
 class Repository:
-    """A repository that was found around a file. Names are told from its top."""
+    """The repository that contains a file. Names are relative to its root."""
 
     def __init__(self, program: str, top: str) -> None:
         self.top = top
         self.timed_out = False
-        """Whether git took too long, or said too much, for an answer."""
+        """Whether git took too long or returned too much output."""
         self._program = program
 
     def name_of(self, path: str) -> str:
-        """Return what the repository calls a file."""
+        """Return the name of a file in the repository."""
         return os.path.relpath(os.path.realpath(path), self.top).replace(os.sep, "/")
 
     def annotate(self, name: str) -> list[AnnotatedLine]:
-        """Return the lines of a file at HEAD; nothing where it is not there."""
+        """Return the lines of a file at HEAD; an empty list if HEAD does not contain it."""
         output = self._run_git("blame", "--porcelain", "--no-textconv", "HEAD", "--", name)
         return list(_parse_blame(output)) if output is not None else []
 
     def former_names(self, name: str) -> list[FormerName]:
-        """Return the names that a file had, the latest first; renamed ones are followed."""
+        """Return the former names of a file, latest first, following renames."""
         names: list[FormerName] = []
         staged = self._run_git("diff-index", "--cached", "-M", "--name-status", "-z", "HEAD")
         for old, new in _parse_renames((staged or b"").split(b"\0")):
@@ -103,11 +103,11 @@ class Repository:
         return names
 
     def work_trees(self) -> list[str]:
-        """Return where else the repository is checked out."""
+        """Return the paths of the other work trees of the repository."""
         output = self._run_git("worktree", "list", "--porcelain", "-z") or b""
         fields = [field.removeprefix(b"worktree ") for field in output.split(b"\0") if field]
-        paths = [os.fsdecode(each) for each in fields if each.startswith(b"/")]
-        return [each for each in paths if os.path.realpath(each) != self.top]
+        paths = [os.fsdecode(field) for field in fields if field.startswith(b"/")]
+        return [path for path in paths if os.path.realpath(path) != self.top]
 
     def _run_git(self, *arguments: str) -> bytes | None:
         try:
@@ -118,7 +118,7 @@ class Repository:
 
 
 def find_repository(path: str) -> Repository | None:
-    """Return the repository that a file lies in; None where git is not there or knows of none."""
+    """Return the repository that contains a file; None if git is missing or reports none."""
     program = shutil.which("git")
     if program is None or not os.path.isabs(program):
         return None
@@ -132,12 +132,12 @@ def find_repository(path: str) -> Repository | None:
 
 
 def is_in_work_tree(path: str) -> bool:
-    """Say whether a file looks as if it lay in a repository, whatever git says."""
+    """Return whether a parent directory of a file contains `.git`, without running git."""
     return bool(repository_root(os.path.dirname(os.path.realpath(path))))
 
 
 def repository_root(folder: str) -> str:
-    """Return the nearest folder, this one or one above, with a `.git`; empty if there is none."""
+    """Return the nearest directory, this one or a parent, with a `.git` entry; empty if none has one."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -147,7 +147,7 @@ def repository_root(folder: str) -> str:
 
 
 def _run_command(program: str, folder: str, *arguments: str) -> bytes | None:
-    """Return what git says; None where it fails. Raises TimeoutError if it takes too long or says too much."""
+    """Return the output of git; None if it fails. Raises TimeoutError if it takes too long or is too large."""
     import subprocess
 
     options = [part for setting in _DISABLED_SETTINGS for part in ("-c", setting)]
@@ -171,13 +171,13 @@ def _run_command(program: str, folder: str, *arguments: str) -> bytes | None:
 
 
 def _git_environment() -> dict[str, str]:
-    """Return the variables for git: nothing that points it elsewhere or names a program."""
+    """Return the environment for git, without variables that redirect it or name a program."""
     inherited = ("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "TEMP")
     return {name: os.environ[name] for name in inherited if name in os.environ} | _GIT_ENVIRONMENT
 
 
 def _parse_blame(output: bytes) -> Iterator[AnnotatedLine]:
-    """Read what `blame --porcelain` says: a commit's own facts stand where it is named first."""
+    """Parse the output of `blame --porcelain`, which describes a commit only at its first line."""
     facts_by_commit: dict[str, dict[str, str]] = {}
     current = ""
     for line in output.split(b"\n"):
@@ -199,7 +199,7 @@ def _make_commit(name: str, facts: dict[str, str]) -> Commit:
 
 
 def _parse_renames(fields: list[bytes]) -> Iterator[tuple[str, str]]:
-    """Yield the old and the new name of each rename among the fields of `--name-status -z`."""
+    """Yield the old and new name of each rename among the fields of `--name-status -z`."""
     index = 0
     while index < len(fields):
         state = fields[index].lstrip(b"\n")

@@ -1,4 +1,4 @@
-"""Stages new content for a session file and exchanges the file atomically.
+"""Stages new content for a session file and replaces the file atomically.
 
 expected = file_identity(path)               # before it is read
 with TempFile(path) as temp_file:
@@ -6,8 +6,8 @@ with TempFile(path) as temp_file:
     result = swap(temp_file, path, expected)  # `path` is the whole old or the whole new file
 undo(path)                                 # restore the old one
 
-A reader never finds half a file. The old file stays next to the new one as `NAME.jsonl.before-repair` (then `…-2`,
-`…-3`), with a small receipt of its replacement. A file that another process is writing to is not exchanged.
+A reader never sees a partial file. The old file is kept next to the new one as `NAME.jsonl.before-repair` (then `…-2`,
+`…-3`), with a small receipt of the replacement. A file that another process is writing is not replaced.
 """
 
 import errno
@@ -45,14 +45,14 @@ _BACKUP_SUFFIX: Final = "before-repair"
 _UNDONE_SUFFIX: Final = "undone"
 _ASIDE_SUFFIX: Final = "before-move"
 _MAX_RECEIPT_SIZE: Final = 1 << 16
-# What file systems say that know no second name for a file.
+# Error numbers of file systems that do not support hard links.
 _UNSUPPORTED_LINK: Final = frozenset(
     {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 )
 
 
 class ReplacementReceipt(msgspec.Struct, frozen=True):
-    """What a repair put in the place of a file: lies beside the backup as JSON."""
+    """What a repair wrote; stored as JSON next to the backup."""
 
     size: int
     sha256: str
@@ -61,27 +61,27 @@ class ReplacementReceipt(msgspec.Struct, frozen=True):
 
 
 class SwapResult(msgspec.Struct, frozen=True):
-    """Where the file lies that was exchanged, and where the one it was before."""
+    """Paths of the replaced file and of the backup of the original."""
 
     path: str
     backup: str
 
 
 class UndoResult(msgspec.Struct, frozen=True):
-    """Where the file lies that was brought back, and where the repaired one is kept."""
+    """Paths of the restored file and of the repaired file that was kept."""
 
     path: str
     repaired: str
 
 
-# Putting files in place
+# Replacing files
 
 
 def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
-    """Put what was written at a path where nothing is; return the path.
+    """Move a written file to an unused path; return the path.
 
-    It gets the mode of `template`, the file it was made from, but not its age: clients delete by age. Raises Unwritable if
-    something is there already, or it cannot be written.
+    The file gets the mode of `template`, the file it was made from, but not its modification time, because Claude Code
+    deletes sessions by age. Raises Unwritable if the path exists or cannot be written.
     """
     remove_stale_temp_files(temp_file.target)
     if template:
@@ -96,21 +96,21 @@ def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
 
 
 def swap(temp_file: TempFile, path: str, expected: FileIdentity, *, check_clients: bool = True) -> SwapResult:
-    """Put what was written in the place of a file, and keep the file as it was beside it.
+    """Replace a file with a written one and keep the original as a backup.
 
-    `expected` is what `file_identity` returned before the file was read. `check_clients=False` does not ask whether a client says it is
-    at work on the session; the lock of another steno process always counts. Raises Busy if the file has changed since,
-    or a client is at work on it, or Unwritable if the folder cannot be written.
+    `expected` is the result of `file_identity` from before the file was read. `check_clients=False` skips the check for
+    running clients; the lock of another steno process always counts. Raises Busy if the file has changed since, or a
+    client uses it, or Unwritable if the directory cannot be written.
     """
     return SwapResult(*_exchange(temp_file, path, expected, _BACKUP_SUFFIX, check_clients=check_clients, receipt=True))
 
 
 def exchange(temp_file: TempFile, path: str, expected: FileIdentity) -> None:
-    """Put what was written in the place of a file that others write too, and keep nothing.
+    """Replace a file that other processes also write, without keeping a backup.
 
-    For a moment the old file has a second name beside it, so that a line which somebody writes to it meanwhile is not
-    lost; what a killed run leaves under such a name is removed here. Raises Busy if the file has changed since, or
-    while it was exchanged, or Unwritable if the folder cannot be written.
+    The old file temporarily has a second name, so that a line appended during the exchange is not lost; leftovers of
+    killed processes under such names are removed. Raises Busy if the file has changed since `expected` or changes
+    during the exchange, or Unwritable if the directory cannot be written.
     """
     target = real_path(path)
     for _, stale in _set_aside_files(target, _ASIDE_SUFFIX):
@@ -124,7 +124,7 @@ def exchange(temp_file: TempFile, path: str, expected: FileIdentity) -> None:
 def _exchange(
     temp_file: TempFile, path: str, expected: FileIdentity, suffix: str, *, check_clients: bool, receipt: bool
 ) -> tuple[str, str]:
-    """Put what was written in the place of a file; return where that lies, and the old file's second name."""
+    """Replace a file with a written one; return its real path and the second name of the old file."""
     target = real_path(path)
     remove_stale_temp_files(target)
     refuse_if_written(path, expected, check_clients=check_clients)
@@ -143,19 +143,19 @@ def _exchange(
 
 
 def undo(path: str, *, force: bool = False, check_clients: bool = True) -> UndoResult:
-    """Bring back what the last repair replaced; the repaired file is kept as `NAME.jsonl.undone`.
+    """Undo the last repair of a file; the repaired file is kept as `NAME.jsonl.undone`.
 
-    Raises NotFound if no repair left a backup, or Busy if the file is no longer what the repair wrote (`force=True`
-    takes it back even so), or a client is at work on it, or Unwritable if the folder cannot be written.
+    Raises NotFound if the file has no backup, Busy if the file has changed since the repair (unless `force`) or a
+    client uses it, or Unwritable if the directory cannot be written.
     """
     target = real_path(path)
     remove_stale_temp_files(target)
     identity = file_identity(target)
     backup = next(reversed(list_backups(target)), "")
     if not backup:
-        raise NotFound(f"{path} was not repaired, so there is nothing to undo")
+        raise NotFound(f"nothing to undo: {path} was not repaired")
     if not force and not _is_repaired_content(target, backup):
-        raise Busy(f"{path} is no longer what the repair wrote", hint=f"the file as it was before is {backup}")
+        raise Busy(f"{path} has changed since the repair", hint=f"The original file is {backup}.")
     refuse_if_written(path, identity, check_clients=check_clients)
     with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
         repaired_path = _add_backup_name(target, _UNDONE_SUFFIX)
@@ -168,14 +168,14 @@ def undo(path: str, *, force: bool = False, check_clients: bool = True) -> UndoR
 
 
 def list_backups(path: str) -> list[str]:
-    """Return what repairs of a file have kept, oldest first; never the file itself."""
+    """Return the backups of a file, oldest first; never the file itself."""
     target = real_path(path)
     names = [name for _, name in _set_aside_files(target, _BACKUP_SUFFIX) if os.path.isfile(name)]
-    # A run that was killed before the exchange leaves a second name of the file itself.
+    # A process killed before the exchange leaves a second name of the file itself.
     return [name for name in names if not _is_same_file(name, target)]
 
 
-# The steps
+# Steps of an exchange
 
 
 def _lstat(path: str) -> os.stat_result:
@@ -191,7 +191,7 @@ def _is_same_file(path: str, other: str) -> bool:
 
 
 def _set_aside_files(target: str, suffix: str) -> list[tuple[int, str]]:
-    """Return what was set aside of a file under a word, with its number, oldest first."""
+    """Return the files set aside under a suffix with their numbers, oldest first."""
     folder, name = os.path.split(target)
     pattern = re.compile(rf"{re.escape(name)}\.{suffix}(?:-([1-9][0-9]{{0,8}}))?")
     with writing(target):
@@ -201,9 +201,9 @@ def _set_aside_files(target: str, suffix: str) -> list[tuple[int, str]]:
 
 
 def _add_backup_name(target: str, suffix: str) -> str:
-    """Give a file a second name beside it that nothing has had; a copy where there are no links.
+    """Give a file a second, unused name; copy it where hard links are not supported.
 
-    The name that an earlier, killed run gave this very file is taken again.
+    The second name that a killed process gave this file is reused.
     """
     existing = _set_aside_files(target, suffix)
     for _, name in existing:
@@ -216,7 +216,7 @@ def _add_backup_name(target: str, suffix: str) -> str:
             _copy_file(target, name)
         sync_folder(os.path.dirname(name))
     except FileExistsError:
-        # Somebody took the name this moment: the next try finds it taken.
+        # Another process took the name; the next attempt uses another one.
         return _add_backup_name(target, suffix)
     except OSError as error:
         if isinstance(error, StenoError):
@@ -226,7 +226,7 @@ def _add_backup_name(target: str, suffix: str) -> str:
 
 
 def _hard_link(path: str, name: str) -> bool:
-    """Give a file a second name; False where the file system knows no such thing."""
+    """Give a file a second name; return False if the file system does not support hard links."""
     try:
         os.link(path, name, follow_symlinks=False)
     except NotImplementedError:
@@ -239,7 +239,7 @@ def _hard_link(path: str, name: str) -> bool:
 
 
 def _rename_new(path: str, name: str) -> None:
-    # Without links there is no way to rename that refuses to overwrite, but on Windows.
+    # Without hard links, only Windows has a rename that does not overwrite.
     if os.path.lexists(name):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     os.rename(path, name)
@@ -259,30 +259,30 @@ def _replace_file(path: str, target: str) -> None:
         sync_folder(os.path.dirname(target))
     except OSError as error:
         message = (error.strerror or str(error)).lower()
-        raise Unwritable(f"{target} was exchanged, but may not be on the disk yet: {message}") from error
+        raise Unwritable(f"{target} was replaced but may not be on disk yet: {message}") from error
 
 
 def _revert_exchange(target: str, placed: FileIdentity | None, backup: str) -> NoReturn:
-    """Bring the old file back, to which somebody wrote while it was exchanged."""
+    """Restore the old file, because it was written during the exchange."""
     if current_identity(target) != placed:
-        raise Busy(f"{target} was written to while it was exchanged", hint=f"some of it is in {backup}")
+        raise Busy(f"{target} was written while it was replaced", hint=f"Part of the content is in {backup}.")
     _replace_file(backup, target)
     with suppress(OSError):
         os.unlink(_receipt_path(backup))
     raise Busy(
-        f"{target} was written to while it was exchanged",
-        hint="it was put back as it was; try again when nobody uses it",
+        f"{target} was written while it was replaced",
+        hint="The original was restored. Try again when no process uses it.",
     )
 
 
 class _OpenOriginal:
-    """A file kept open while another takes its name, to see whether anybody still writes to it."""
+    """A file kept open during its replacement, to detect writes by other processes."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = -1
         if os.name == "nt":
-            # There, no file that is open can be exchanged.
+            # Windows cannot replace an open file.
             return
         with reading(path):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -295,7 +295,7 @@ class _OpenOriginal:
             os.close(self._descriptor)
 
     def was_written(self, expected: FileIdentity, aside: str) -> bool:
-        """Say whether the file has changed; if so, what was set aside of it has the change too."""
+        """Return whether the file has changed; if so, copy the change to the second name."""
         if self._descriptor < 0:
             return False
         status = os.fstat(self._descriptor)
@@ -318,10 +318,10 @@ def _receipt_path(backup: str) -> str:
 
 def _write_receipt(target: str, backup: str, receipt: ReplacementReceipt) -> None:
     path = _receipt_path(backup)
-    # Named as a scratch file of the session, so that it is swept with the others.
+    # Named like a temporary file of the session, so that cleanup of temporary files includes it.
     with TempFile(target) as temp_file:
         temp_file.write([msgspec.json.encode(receipt), b"\n"])
-        # Before the exchange: after a power cut a new file without it could not be taken back.
+        # Written before the exchange: after a power cut, a new file without a receipt could not be undone.
         temp_file.replace(path)
 
 
@@ -345,13 +345,13 @@ def _sha256_of(file: FileSource) -> str:
 
 
 MAX_MEMORY_SIZE: Final = 64 << 20
-"""What is larger goes to the disk."""
+"""Bytes above which staged content is written to disk."""
 
 
 class StagingArea:
-    """Takes bytes and gives them back as a source; everything on it vanishes when it is left.
+    """Staging area for bytes that are returned as a source; all content is discarded on exit.
 
-    What is put on it may be made from what was put there before, which is then no longer there.
+    New content may be generated from the previously staged content, which it replaces.
     """
 
     def __init__(self) -> None:
@@ -368,7 +368,7 @@ class StagingArea:
             self._folder = None
 
     def stage(self, chunks: Iterable[bytes]) -> Source:
-        """Return what was given as one source. Raises Unwritable if there is no room for it."""
+        """Stage chunks and return them as one source. Raises Unwritable if the disk is full."""
         remaining = iter(chunks)
         buffer = BytesIO()
         for chunk in remaining:
@@ -398,7 +398,7 @@ class StagingArea:
 
 
 def _coalesce(buffer: BytesIO, remaining: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what is held and the rest, in pieces that are worth a write of their own."""
+    """Yield the buffered and remaining bytes in chunks of at least `CHUNK_SIZE`."""
     yield buffer.getvalue()
     buffer.close()
     pending: list[bytes] = []
@@ -414,7 +414,7 @@ def _coalesce(buffer: BytesIO, remaining: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def make_owner_writable(path: str) -> str:
-    """Let its owner write to a new file, whatever the one it was made from allowed."""
+    """Make a file writable for its owner, regardless of the mode of the file it was made from."""
     with writing(path):
         os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IRUSR | stat.S_IWUSR)
     return path

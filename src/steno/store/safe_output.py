@@ -1,10 +1,10 @@
-"""Writes output files and folders, and never through a link or over a session.
+"""Writes output files and directories; refuses links and paths inside session directories.
 
 with OutputFolder("/home/ada/steps", ("steps.jsonl", "metadata.json"), protected=roots) as output:
     output.write("7c1f…", {"steps.jsonl": b"…", "metadata.json": b"…"})
 
-A new sub-folder appears complete. In an existing one, files are replaced one by one in the given order, so that the
-last one can describe the others. Temporary folders of killed processes are removed by the next one.
+A new subdirectory appears complete. In an existing one, files are replaced one by one in the given order, so that the
+last file can describe the others. Temporary directories of killed processes are removed by the next process.
 """
 
 import os
@@ -30,19 +30,19 @@ from steno.store.file_lock import FileLock, lock_descriptor
 
 
 def write_output_file(path: str, data: bytes, *, force: bool = False, protected: Sequence[str] = ()) -> str:
-    """Put bytes at a path, whole or not at all; return where that really is.
+    """Atomically write bytes to a path; return its real path.
 
-    What is there already is replaced only with `force`, and only if it is a plain file. Below the folders of `protected`
-    nothing is written, whatever links lead there. Raises BadRequest if the path names no file, or Unwritable if it is
-    there already, it is no plain file, it is where sessions are kept, or it cannot be written.
+    An existing path is replaced only with `force`, and only if it is a regular file. Nothing is written below the
+    directories of `protected`, even through links. Raises BadRequest if the path is not a valid file path, or
+    Unwritable if it exists, is not a regular file, is below a protected directory, or cannot be written.
     """
     absolute_path = os.path.abspath(path)
     folder, name = os.path.realpath(os.path.dirname(absolute_path)), os.path.basename(absolute_path)
     if not name or "\0" in path or path.endswith((os.sep, f"{os.sep}.")):
-        raise BadRequest(f"{path!r} names no file")
+        raise BadRequest(f"{path!r} is not a file path")
     for protected_folder in protected:
         if is_inside_folder(folder, os.path.realpath(protected_folder)):
-            raise Unwritable(f"{path} is where sessions are kept", hint="name another folder")
+            raise Unwritable(f"{path} is inside a session directory", hint="Choose another directory.")
     try:
         with Directory(folder) as directory:
             _write_into(directory, name, path, data, force=force)
@@ -54,7 +54,7 @@ def write_output_file(path: str, data: bytes, *, force: bool = False, protected:
 
 
 def is_inside_folder(folder: str, parent: str) -> bool:
-    """Say whether a folder lies in another, under whatever name: some disks take `A` for `a`."""
+    """Return whether a directory is inside another, comparing inodes because some disks ignore case."""
     if folder == parent or folder.startswith(parent.rstrip(os.sep) + os.sep):
         return True
     try:
@@ -77,13 +77,13 @@ def _write_into(directory: Directory, name: str, path: str, data: bytes, *, forc
         try:
             directory.add_file(name, data)
         except FileExistsError as error:
-            raise Unwritable(f"{path} came into being meanwhile") from error
+            raise Unwritable(f"{path} was created by another process") from error
         return
 
     def refuse_if_exchanged() -> None:
         current = directory.status(name)
         if (current.st_dev, current.st_ino, current.st_mode) != (existing.st_dev, existing.st_ino, existing.st_mode):
-            raise Unwritable(f"{path} was exchanged meanwhile")
+            raise Unwritable(f"{path} was replaced by another process")
 
     directory.replace_file(name, data, existing, before_replace=refuse_if_exchanged)
 
@@ -92,25 +92,25 @@ def _refuse_existing(existing: os.stat_result | None, path: str, *, force: bool)
     if existing is None:
         return
     if stat.S_ISLNK(existing.st_mode):
-        raise Unwritable(f"{path} is a link", hint="name the file itself")
+        raise Unwritable(f"{path} is a symbolic link", hint="Name the file itself.")
     if not stat.S_ISREG(existing.st_mode):
-        raise Unwritable(f"{path} is no plain file")
+        raise Unwritable(f"{path} is not a regular file")
     if not force:
-        raise Unwritable(f"{path} is already there", hint="--force writes over it")
+        raise Unwritable(f"{path} already exists", hint="Add --force to overwrite it.")
 
 
 OutputEntryKind: TypeAlias = Literal["missing", "empty", "folder", "other"]
-"""What a name in the folder is; a link is `other`."""
+"""Kind of an entry in the output directory; a link is `other`."""
 _MAX_FILE_SIZE: Final = 1 << 40
 
 
 class OutputFolder:
-    """Held open and locked inside a `with`. `files` are the names of the files, in writing order."""
+    """An output directory, held open and locked inside a `with` block. `files` lists file names in writing order."""
 
     def __init__(self, path: str, files: Sequence[str], *, protected: Sequence[str] = ()) -> None:
-        """Take the folder, which is made if it is missing.
+        """Take the path of the directory, which is created if it is missing.
 
-        Raises BadRequest if it lies below a folder of `protected`, where sessions are kept.
+        Raises BadRequest if it is below a directory of `protected`, which contains sessions.
         """
         self.path = path
         self.real_path = os.path.realpath(path)
@@ -118,15 +118,15 @@ class OutputFolder:
         for root in protected:
             if is_inside_folder(self.real_path, os.path.realpath(root)):
                 raise BadRequest(
-                    f"{path} is inside {root}, where sessions are kept", hint="name a folder outside of it"
+                    f"{path} is inside the session directory {root}", hint="Choose a directory outside it."
                 )
         self._directory = Directory(self.real_path, make=True)
         self._exit_stack = ExitStack()
 
     def __enter__(self) -> Self:
-        """Make it if it is missing, wait for another process that writes to it, and tidy up.
+        """Create the directory if missing, wait for other processes to finish, and remove temporary files.
 
-        Raises Unwritable if it cannot be made, or is not a directory.
+        Raises Unwritable if it cannot be created or is not a directory.
         """
         with ExitStack() as stack:
             try:
@@ -142,7 +142,7 @@ class OutputFolder:
         self._exit_stack.close()
 
     def _lock(self, stack: ExitStack) -> None:
-        """Lock the folder itself, so that it contains no lock file; elsewhere where that fails."""
+        """Lock the directory itself to avoid a lock file in it; fall back to a file in steno's home directory."""
         if hasattr(os, "O_DIRECTORY"):
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self.real_path, flags)
@@ -158,7 +158,7 @@ class OutputFolder:
     # Reading
 
     def names(self) -> list[str]:
-        """Return the names of what is in it, sorted; what killed processes left is not among them.
+        """Return the sorted names in the directory, without temporary files.
 
         Raises Unwritable if it cannot be listed.
         """
@@ -167,7 +167,7 @@ class OutputFolder:
         return [name for name in names if not re.fullmatch(TEMP_NAME_PATTERN, name)]
 
     def kind(self, name: str) -> OutputEntryKind:
-        """Return what a name in it is."""
+        """Return the kind of an entry in the directory."""
         try:
             if not stat.S_ISDIR(self._directory.status(name).st_mode):
                 return "other"
@@ -179,7 +179,7 @@ class OutputFolder:
             return "other"
 
     def read(self, name: str, file: str, limit: int = _MAX_FILE_SIZE) -> bytes | None:
-        """Return a file of a sub-folder; None where there is none that can be read."""
+        """Return the content of a file in a subdirectory; None if it cannot be read."""
         try:
             with self._directory.open_directory(name) as directory:
                 return directory.read(file, limit)
@@ -189,9 +189,9 @@ class OutputFolder:
     # Writing
 
     def write(self, name: str, contents: Mapping[str, bytes]) -> None:
-        """Write a sub-folder; of one that is there only the files that differ.
+        """Write a subdirectory; in an existing one, only the files that differ.
 
-        Raises Unwritable if it cannot be written; nothing is half there.
+        Raises Unwritable if writing fails; no partial file remains.
         """
         with writing(os.path.join(self.path, name)):
             kind = self.kind(name)
@@ -225,7 +225,7 @@ class OutputFolder:
                     if directory.read(file, len(data) + 1) == data:
                         continue
                 except OSError:
-                    # Missing, or something else of that name: it is replaced.
+                    # Missing, or not a regular file: it is replaced.
                     template = None
                 else:
                     template = directory.status(file)
@@ -233,12 +233,12 @@ class OutputFolder:
                 directory.sync()
 
     def remove_temp_files(self, name: str) -> None:
-        """Remove from a sub-folder what a killed process left in it."""
+        """Remove temporary files of killed processes from a subdirectory."""
         with suppress(OSError), self._directory.open_directory(name) as directory:
             _remove_temp_files(directory)
 
     def remove(self, name: str) -> bool:
-        """Remove a sub-folder; False where it stays because other files are in it.
+        """Remove a subdirectory; return False if it stays because it contains other files.
 
         Raises Unwritable if it cannot be removed.
         """
@@ -255,7 +255,7 @@ class OutputFolder:
         return True
 
     def _remove_files(self, directory: Directory) -> None:
-        """Remove our files in their order: as long as the last one is there, the folder is ours."""
+        """Remove steno's files in order: the directory counts as steno's while the last one exists."""
         for file in self._files:
             with suppress(FileNotFoundError):
                 directory.remove(file)
@@ -267,7 +267,7 @@ class OutputFolder:
                 self._remove_temp_folder(name)
 
     def _remove_temp_folder(self, name: str) -> None:
-        """Remove a temporary folder; what is in it and not ours stays, and so does the folder."""
+        """Remove a temporary directory, unless it contains files that steno did not write."""
         with suppress(OSError):
             with self._directory.open_directory(name) as directory:
                 _remove_temp_files(directory)

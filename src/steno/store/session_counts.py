@@ -1,4 +1,4 @@
-"""Counts turns, sub-agents and step records by a fast scan that decodes only relevant lines."""
+"""Counts turns, sub-agents and step records with a fast scan that decodes only relevant lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 _MAX_LINE_LENGTH: Final = 64 << 20
 _MAX_SCANNED_SIZE: Final = 256 << 20
-"""Bytes of the largest file that is scanned; a listing shows no number for a larger one."""
+"""Bytes above which a file is not scanned; a list then shows no count."""
 _SAMPLE_SIZE: Final = 1 << 16
 _COMPACT_BOUNDARY: Final = "compact_boundary"
 _REPEATED_FIELD: Final = "repeatsCompactSummary"
 _REPEATED_KEY: Final = b'"repeatsCompactSummary"'
-# However the line spaces its fields.
+# Matched without keys, because the spacing of fields varies.
 _STEP_MARKS: Final = [b'"user"', b'"assistant"', b'"human"', b'"tool_result"', b'"compact_system"']
 _SIDECHAIN_MARKS: Final = [b'"isSidechain":true', b'"isSidechain": true']
 
 
 def count_turns(file: DiscoveredFile) -> int | None:
-    """Return how many turns lead to where the session stands, rewound ones left out.
+    """Return the number of turns of the current conversation, without rewound turns.
 
-    None for a file that is too large to be scanned for a listing.
+    None for a file that is too large to scan for a list.
 
     Raises:
-        Unreadable: the file cannot be read any more.
+        Unreadable: the file can no longer be read.
     """
     if file.size > _MAX_SCANNED_SIZE:
         return None
@@ -47,16 +47,16 @@ def count_turns(file: DiscoveredFile) -> int | None:
             return _count_turns_in_full(convert_source(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _AnswerScanner(source)
-        # Where the file begins in the middle of a turn, that one counts too.
+        # A file that starts in the middle of a turn includes that turn.
         starts_inside_turn = bool(starts and starts[0][0] and answers.answered_between(0, starts[0][0]))
         for (offset, parent, origin), end in zip(starts, ends, strict=False):
-            # Behind a compaction the turn before goes on.
+            # A turn continues after a compaction.
             if origin == "summary" and (turns or starts_inside_turn):
                 continue
             if is_tentative(origin, answered=False) and not answers.answered_between(offset, end):
                 continue
-            # A rewind hangs the new prompt on the parent of the one it replaces. A prompt without a
-            # parent behind a boundary goes on, as one published description has it.
+            # After a rewind the new prompt has the same parent as the prompt it replaces. A prompt without a parent
+            # after a compaction boundary continues the conversation, as in one published description.
             continues = parent is None and bool(turns) and _is_compacted_between(source, last_offset, offset)
             depth = len(turns) if continues else depths.get(parent, len(turns))
             for rewound_parent in turns[depth:]:
@@ -69,7 +69,7 @@ def count_turns(file: DiscoveredFile) -> int | None:
 
 
 def _count_turns_in_full(source: Source) -> int:
-    """Return how many turns a session has by telling all of it."""
+    """Count turns by building all turns of the session."""
     from steno.session.session import Session
     from steno.session.transcript import load
 
@@ -77,10 +77,10 @@ def _count_turns_in_full(source: Source) -> int:
 
 
 def count_agents(file: DiscoveredFile, files: Sequence[DiscoveredFile]) -> int:
-    """Return how many sub-agents a session has; `files` are those with a file of their own.
+    """Return the number of sub-agents of a session; `files` are those with separate transcripts.
 
     Raises:
-        Unreadable: a file cannot be read any more.
+        Unreadable: a file can no longer be read.
     """
     from steno.session.turns.session_facts import working_agents
     from steno.store.session_lookup import open_file_session
@@ -89,31 +89,31 @@ def count_agents(file: DiscoveredFile, files: Sequence[DiscoveredFile]) -> int:
         return sum(not _is_warmup(agent) for agent in files)
     with open_file(file) as source:
         if next(_lines_containing(source, _SIDECHAIN_MARKS, 0), None) is None:
-            return sum(not _is_warmup(each) for each in files)
-    # Those inside the session's own file are told apart by what they hang on.
+            return sum(not _is_warmup(agent) for agent in files)
+    # Sub-agents inside the session's file are distinguished by their parent records.
     with open_file_session(file) as session:
         return len(working_agents(session.all_agents))
 
 
 def count_step_records(file: DiscoveredFile) -> StepCounts | None:
-    """Return how many lines a session has in `steps.jsonl`, and whether one is a text answer.
+    """Return the number of lines for `steps.jsonl`, and whether one is a text answer.
 
-    None for a file that is too large to be scanned for a listing.
+    None for a file that is too large to scan for a list.
 
     Raises:
-        Unreadable: the file cannot be read any more.
+        Unreadable: the file can no longer be read.
     """
     if file.size > _MAX_SCANNED_SIZE:
         return None
     with open_file(file) as original:
         source = convert_if_dialect(original)
         counts = _scan_step_counts(source)
-        # A record of a dialect further down: what it is depends on the records around it.
+        # A later record in a dialect: its meaning depends on the surrounding records, so the file is converted.
         return counts or _scan_step_counts(convert_source(source)) or StepCounts()
 
 
 def _scan_step_counts(source: Source) -> StepCounts | None:
-    """Return the counts of a file; None where it is to be converted first."""
+    """Return the counts of a file; None if it must be converted first."""
     from steno.format.lines import read_bytes
     from steno.format.records import Record
 
@@ -129,7 +129,7 @@ def _scan_step_counts(source: Source) -> StepCounts | None:
 
 
 def _is_warmup(agent: DiscoveredFile) -> bool:
-    """Whether a sub-agent was only started to be ready."""
+    """Return whether a sub-agent was only a warm-up request."""
     from steno.format.lines import read_bytes
     from steno.format.records import Record
     from steno.session.turns.prompts import WARMUP_PROMPT, prompt_text
@@ -144,9 +144,9 @@ def _is_warmup(agent: DiscoveredFile) -> bool:
 
 
 def _turn_starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | None:
-    """Return where turns may begin, the parents of these records, and where their words come from.
+    """Return the offset, parent and origin of each record that may begin a turn.
 
-    None where a prompt is written in a dialect: the file is to be converted.
+    None if a prompt is in a dialect and the file must be converted.
     """
     from steno.format.lines import read_bytes
     from steno.format.records import Record
@@ -164,7 +164,7 @@ def _turn_starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | Non
             origin = origin_of(piece)
             if piece.is_sidechain or not begins_turn(origin, tentative=True):
                 continue
-            # Said again behind a compaction, so that it stays in view.
+            # A prompt repeated after a compaction.
             if begins_turn(origin) and _REPEATED_KEY in line and piece.fields.get(_REPEATED_FIELD) is True:
                 continue
             starts.append((offset, piece.parent_uuid, origin))
@@ -172,7 +172,7 @@ def _turn_starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | Non
 
 
 class _AnswerScanner:
-    """Says whether the model spoke in parts of a file that are asked about in order: one pass."""
+    """Checks parts of a file, requested in order, for model responses in a single pass."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -180,7 +180,7 @@ class _AnswerScanner:
         self._pending_line: tuple[int, bytes] | None = None
 
     def answered_between(self, start: int, end: int) -> bool:
-        """Whether the model said anything from `start` on and before `end`."""
+        """Return whether a model response starts in the range from `start` to before `end`."""
         if self._lines is None:
             self._lines = _candidate_lines(self._source, b"assistant", start=start)
         while (item := self._pending_line or next(self._lines, None)) is not None:
@@ -203,7 +203,7 @@ def _is_model_answer(line: bytes) -> bool:
 
 
 def _is_compacted_between(source: Source, start: int, end: int | None = None) -> bool:
-    """Whether the conversation was compacted from `start` on and before `end`."""
+    """Return whether a compaction boundary starts in the range from `start` to before `end`."""
     from steno.format.message import read_envelope
 
     for offset, line in _lines_containing(source, [b'"compact_boundary"'], start):
@@ -216,12 +216,12 @@ def _is_compacted_between(source: Source, start: int, end: int | None = None) ->
 
 
 def _candidate_lines(source: Source, *types: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that may be records of some types, without looking at the others."""
+    """Yield the lines that may be records of some types, without decoding the other lines."""
     return _lines_containing(source, _type_needles(source.read(start, _SAMPLE_SIZE), types), start)
 
 
 def _lines_containing(source: Source, needles: list[bytes], start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold one of some words, from a place on."""
+    """Yield the lines that contain one of the needles, from an offset on."""
     parts: list[bytes] = []
     buffered = 0
     for chunk in source.chunks(start):
@@ -233,7 +233,7 @@ def _lines_containing(source: Source, needles: list[bytes], start: int) -> Itera
         elif buffered < _MAX_LINE_LENGTH:
             parts.append(chunk)
         else:
-            # No prompt is that long; what is left of the line will hold no whole record.
+            # No prompt is that long; the remainder of the line contains no complete record.
             parts = []
         buffered = sum(map(len, parts))
         start += len(chunk)
@@ -242,7 +242,7 @@ def _lines_containing(source: Source, needles: list[bytes], start: int) -> Itera
 
 
 def _type_needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
-    """Return how this file writes that a record is of a type; nearly always in one way."""
+    """Return how this file spells the type field; nearly always in one way."""
     needles = [b'"type":"%s"' % name for name in types]
     if b'"type": "' in sample:
         needles += [needle.replace(b":", b": ") for needle in needles]
@@ -250,7 +250,7 @@ def _type_needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
 
 
 def _matching_lines(needles: list[bytes], data: bytes, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with a needle in them, in file order and each once."""
+    """Yield each line that contains a needle once, in file order."""
     if len(needles) == 1:
         yield from _lines_with_needle(needles[0], data, offset, end)
         return

@@ -1,13 +1,13 @@
-"""Who writes to a session: process announcements, detection of live writers, and the session lock.
+"""Writers of a session: process announcements, detection of live writers, and the session lock.
 
 with SessionLock.acquire(path):    # raises Busy at once when another process holds it
     ...
 
-The lock file is in steno's own folder, never among the sessions. The kernel holds the lock on an open descriptor, so it
-ends with the process; a file left by a killed process is taken over at once. The file's content (process, host, time)
-is for messages only. A file system without locks is refused. Claude Code does not know this lock: its own
-`sessions/PID.json` files are checked as well, and its writes are noticed by `steno.store.append`. `SessionAnnouncement`
-writes such a file for this process.
+The lock file is in steno's home directory, never among the sessions. The kernel holds the lock on an open descriptor,
+so it ends with the process; the lock file of a killed process is reused at once. The content of the file (process,
+host, time) is used for messages only. File systems without locks are refused. Claude Code does not use this lock: its
+`sessions/PID.json` files are checked as well, and `steno.store.append` detects its writes. `SessionAnnouncement` writes
+such a file for this process.
 """
 
 import os
@@ -42,12 +42,12 @@ from steno.store.file_lock import lock_descriptor
 
 
 class SessionAnnouncement:
-    """The note of one process that it works on a session; gone when it is closed."""
+    """A `sessions/PID.json` file that announces that this process uses a session."""
 
     def __init__(self, config_folder: str, session_id: str, cwd: str, version: str) -> None:
         pid, time_ms = os.getpid(), int(now() * 1000)
         self.path = os.path.join(config_folder, "sessions", f"{pid}.json")
-        # A process that works on several sessions tells of each; others look into every note.
+        # A process that uses several sessions writes one file for each; other processes read all files.
         self._session_path = os.path.join(config_folder, "sessions", f"{pid}-{session_id[:8]}.json")
         self._content = msgspec.json.encode(
             LiveProcess(
@@ -64,7 +64,7 @@ class SessionAnnouncement:
         )
 
     def open(self) -> None:
-        """Tell it. Where it cannot be told the work goes on: it is a courtesy."""
+        """Write the file. Errors are ignored because the announcement is optional."""
         if self._is_other_session():
             self.path = self._session_path
         with suppress(OSError):
@@ -72,7 +72,7 @@ class SessionAnnouncement:
             write_atomic(self.path, (self._content,), sync=False)
 
     def _is_other_session(self) -> bool:
-        """Whether another session of this very process is told of already."""
+        """Return whether this process has already announced another session."""
         try:
             with open(self.path, "rb") as file:
                 other = msgspec.json.decode(file.read(), type=LiveProcess)
@@ -82,7 +82,7 @@ class SessionAnnouncement:
         return other.session_id != own_process.session_id and other.proc_start == own_process.proc_start
 
     def close(self) -> None:
-        """Take it back, unless another session of this process stands there by now."""
+        """Remove the file, unless this process has since announced another session in it."""
         with suppress(OSError):
             with open(self.path, "rb") as file:
                 is_own = file.read() == self._content
@@ -100,13 +100,13 @@ class SessionAnnouncement:
 
 
 _RECENT_SECONDS: Final = 3
-"""For how many seconds after the last write more may come: a client writes as it thinks."""
+"""Seconds after the last write within which more writes are expected."""
 
 
 def is_being_written(path: str, identity: FileIdentity) -> bool:
-    """Say whether more may be written to a file.
+    """Return whether a file is still being written.
 
-    It is not what it was when it was read, it was written a moment ago, or a live client has it open.
+    True if it has changed since `identity` was taken, was written seconds ago, or belongs to a live session.
     """
     if current_identity(real_path(path)) != identity or live_writer(path) is not None:
         return True
@@ -114,12 +114,12 @@ def is_being_written(path: str, identity: FileIdentity) -> bool:
 
 
 def is_recently_written(mtime_ns: int) -> bool:
-    """Say whether a file was written to so lately that more may come."""
+    """Return whether a file was modified within the last few seconds."""
     return abs(now() - mtime_ns / 1e9) < _RECENT_SECONDS
 
 
 def live_writer(path: str) -> LiveProcess | None:
-    """Return the live client that says it is at work on the session of a file, if there is one."""
+    """Return the running client that has announced the session of a file, if any."""
     for candidate in dict.fromkeys((path, real_path(path))):
         folder = ConfigFolder.containing(candidate)
         if folder is None:
@@ -133,7 +133,7 @@ def live_writer(path: str) -> LiveProcess | None:
 
 
 def is_running(process: LiveProcess) -> bool:
-    """Say whether a client still runs: its number may be another process's by now."""
+    """Return whether a client is still running; its PID may have been reused."""
     if not is_process_alive(process.pid):
         return False
     if not process.proc_start.isdecimal():
@@ -142,7 +142,7 @@ def is_running(process: LiveProcess) -> bool:
 
 
 def current_identity(path: str) -> FileIdentity | None:
-    """Return what a file is at this moment; None when it is no file."""
+    """Return the identity of a file now; None if it is not a regular file."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -151,42 +151,36 @@ def current_identity(path: str) -> FileIdentity | None:
 
 
 def refuse_if_written(path: str, expected: FileIdentity, *, check_clients: bool) -> None:
-    """Let nobody exchange a file that is not what was read, or, if asked, that a client has open.
-
-    Raises Busy if it is one.
-    """
+    """Raise Busy if a file has changed since `expected`, or with `check_clients` if a live client uses it."""
     if current_identity(real_path(path)) != expected:
-        raise Busy(f"{path} changed since it was read", hint="nothing was changed; try again")
+        raise Busy(f"{path} changed since it was read", hint="Nothing was written. Run the command again.")
     process = live_writer(path) if check_clients else None
     if process is not None:
-        raise Busy(
-            f"{path} is in use: a client is at work on it (process {process.pid})",
-            hint="nothing was changed; leave that session first",
-        )
+        raise Busy(f"{path} is in use by process {process.pid}", hint="Nothing was written. Close that session first.")
 
 
 _LOCKS_FOLDER: Final = "locks"
 _MAX_HOLDER_SIZE: Final = 1 << 16
 _MAX_READS: Final = 50
 _READ_PAUSE: Final = 0.01
-"""A holder writes its name right after it has locked; whoever comes between looks again."""
+"""Seconds between reads of the holder, which is written shortly after the lock is taken."""
 _MAX_ATTEMPTS: Final = 1000
-BUSY_HINT: Final = "wait for it to end, or continue in a copy with --fork-session (in the console: /fork)"
+BUSY_HINT: Final = "Wait until it ends, or continue in a fork: --fork-session (in the console: /fork)."
 
 
 class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that has a session's lock."""
+    """The process that holds a session's lock."""
 
     pid: int
     start: str = ""
-    """When the process began, as Linux counts: tells it from a later one with its number."""
+    """Start time of the process as reported by Linux, to detect reuse of the PID."""
     host: str = ""
     time: float = 0.0
-    """When the session was opened, in seconds since 1970."""
+    """Time the lock was taken, in seconds since 1970."""
     path: str = ""
 
     def describe(self) -> str:
-        """Return who it is, in words for the user."""
+        """Describe the process for an error message."""
         if self.pid == os.getpid() and self.host == _host_name():
             return "this process"
         start_time = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.time))
@@ -195,7 +189,7 @@ class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionLock:
-    """The lock of one session, held until `release`, or until the process ends."""
+    """The lock of one session, held until `release` or until the process ends."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -203,10 +197,10 @@ class SessionLock:
 
     @classmethod
     def acquire(cls, session: str, *, check_clients: bool = True, env: Mapping[str, str] | None = None) -> Self:
-        """Take the lock of a session file, or of the session that a sub-agent's file belongs to.
+        """Lock a session; for a sub-agent's file, the session it belongs to.
 
-        `check_clients=False` does not ask whether a client that has no lock says it works on the session. Raises Busy if another
-        process works on the session, or Unwritable if the lock file cannot be written, or its file system has no locks.
+        `check_clients=False` skips the check for running clients that do not use the lock. Raises Busy if another
+        process uses the session, or Unwritable if the lock file cannot be written or its file system has no locks.
         """
         path = lock_path(session, env=env)
         lock = cls(path, _acquire(path, session))
@@ -218,7 +212,7 @@ class SessionLock:
         return lock
 
     def release(self) -> None:
-        """Let others have it; may be repeated."""
+        """Release the lock; can be called repeatedly."""
         self._finalizer()
 
     def __enter__(self) -> Self:
@@ -229,19 +223,19 @@ class SessionLock:
 
 
 def refuse_if_locked(session: str) -> None:
-    """Raise `Busy` if another process has the lock of a session; leaves nothing behind."""
+    """Raise `Busy` if another process holds the lock of a session; no lock file is left."""
     if os.path.exists(lock_path(session)):
         SessionLock.acquire(session, check_clients=False).release()
 
 
 def lock_path(session: str, *, env: Mapping[str, str] | None = None) -> str:
-    """Return the lock file of a session."""
+    """Return the path of a session's lock file."""
     name = sha256(os.fsencode(_owning_session(session))).hexdigest()[:32]
     return os.path.join(steno_home(env), _LOCKS_FOLDER, f"{name}.lock")
 
 
 def _owning_session(path: str) -> str:
-    """Return the real path of the session that a file belongs to: a sub-agent has no lock."""
+    """Return the real path of the session that a file belongs to; sub-agents share its lock."""
     path = os.path.realpath(path)
     location = classify_transcript(path_context(path))
     folder_part = f"{os.sep}{location.session_id}{os.sep}"
@@ -251,7 +245,7 @@ def _owning_session(path: str) -> str:
 
 
 def _acquire(path: str, session: str) -> int:
-    # Made before it is locked: whoever is refused waits for the name for a short time only.
+    # Built before the lock is taken, so that the holder can be written immediately afterwards.
     content = _holder_content(session)
     for _ in range(_MAX_ATTEMPTS):
         with writing(path):
@@ -272,9 +266,9 @@ def _acquire(path: str, session: str) -> int:
             os.close(descriptor)
             raise Unwritable(
                 f"cannot lock {path}: {(error.strerror or str(error)).lower()}",
-                hint="set STENO_HOME to a folder on a local disk",
+                hint="Set STENO_HOME to a directory on a local disk.",
             ) from error
-        # The holder before us has removed the file between our opening and our locking it.
+        # The previous holder removed the file after it was opened and before it was locked.
         os.close(descriptor)
     raise _busy_error(path, session)
 
@@ -304,7 +298,7 @@ def _busy_error(path: str, session: str) -> Busy:
 
 
 def _current_holder(path: str) -> LockHolder | None:
-    """Return who has a lock; None when it does not say so in time."""
+    """Return the holder of a lock; None if it is not written in time."""
     previous: LockHolder | None = None
     for attempt in range(_MAX_READS):
         if attempt:
@@ -312,8 +306,8 @@ def _current_holder(path: str) -> LockHolder | None:
         holder = _read_holder(path)
         if holder is None:
             continue
-        # Whether a process of another host runs is not known here: it is named if it stays. One of this host may have
-        # been killed before ours.
+        # Whether a process on another host is running cannot be checked, so it is reported if two reads agree. A
+        # process on this host may have been killed before this process took the lock.
         process = LiveProcess(pid=holder.pid, proc_start=holder.start)
         if is_running(process) if holder.host == _host_name() else holder == previous:
             return holder
@@ -337,15 +331,15 @@ def _host_name() -> str:
 
 def _release_lock(path: str, descriptor: int, pid: int) -> None:
     if os.getpid() != pid:
-        # A forked child has a copy of the descriptor; the lock is its parent's.
+        # A forked child has a copy of the descriptor; the lock belongs to its parent.
         os.close(descriptor)
         return
-    # Removed while it is locked: whoever has opened it meanwhile sees that it has no name any more.
+    # Removed while still locked: a process that has opened it meanwhile detects the removal.
     try:
         if _is_current_file(descriptor, path):
             os.unlink(path)
     except OSError:
-        # It stays, unlocked: the next process takes it over.
+        # The file stays, unlocked, and is reused by the next process.
         pass
     finally:
         os.close(descriptor)

@@ -1,7 +1,6 @@
-"""Looks up sessions by path, id, id prefix, sub-agent id, title or `last`.
+"""Lookup of sessions by path, ID, ID prefix, sub-agent ID, title or `last`.
 
-found = find("7c1f")
-session = open_session("last", root="/home/ada/.claude")
+file = find("7c1f") session = open_session("last", root="/home/ada/.claude")
 """
 
 import os
@@ -39,9 +38,9 @@ Roots: TypeAlias = str | Sequence[str] | None
 
 
 def resolve_roots(root: Roots = None) -> tuple[str, ...]:
-    """Return the folders to look in: those named, else the client's and those of the config file.
+    """Return the directories to search: those given, or the config directory and `index.roots`.
 
-    Raises BadRequest if the config file is broken, or Unreadable if it cannot be read.
+    Raises BadRequest if the configuration file is invalid, or Unreadable if it cannot be read.
     """
     if root is None:
         client_folder = config_dir()
@@ -50,14 +49,14 @@ def resolve_roots(root: Roots = None) -> tuple[str, ...]:
 
 
 def _config_exists() -> bool:
-    """Say whether there is a config file: all that it costs to have none."""
+    """Return whether a configuration file exists, without reading it."""
     with suppress(BadRequest):
         return os.path.lexists(os.path.join(steno_home(), CONFIG_FILE))
     return False
 
 
 def _configured_roots(client_folder: str) -> list[str]:
-    """Return the folders of `index.roots`; one by two names is one."""
+    """Return the directories of `index.roots`, without duplicates."""
     from steno.store.config import read_config
 
     seen_paths = {os.path.realpath(client_folder)}
@@ -73,9 +72,9 @@ def _configured_roots(client_folder: str) -> list[str]:
 def sessions_newest_first(
     root: Roots = None, problems: list[Problem] | None = None, *, archived: bool = False
 ) -> list[DiscoveredFile]:
-    """Return every session below the roots, by the time it was last written.
+    """Return every session below the roots, most recently written first.
 
-    `archived` adds those that are gone from there and only in the archive.
+    `archived` adds sessions that exist only in the archive.
     """
     files: dict[str, DiscoveredFile] = {}
     folders = resolve_roots(root)
@@ -101,7 +100,7 @@ def _newest_first_key(file: DiscoveredFile) -> tuple[int, str]:
 def summarize_files(
     files: Iterable[DiscoveredFile], now: float | None = None, problems: list[Problem] | None = None
 ) -> Iterator[tuple[DiscoveredFile, SessionSummary]]:
-    """Yield each file with a glance at it; one that cannot be read goes to `problems`."""
+    """Yield each file with its summary; files that cannot be read are added to `problems`."""
     now = environment.now() if now is None else now
     for file in files:
         try:
@@ -114,7 +113,7 @@ def summarize_files(
 
 
 SessionFilter: TypeAlias = Callable[[SessionSummary], bool]
-"""Says of a session whether it counts."""
+"""Predicate that selects sessions by their summary."""
 MIN_PREFIX_LENGTH: Final = 4
 _MAX_CANDIDATES: Final = 6
 _AGENT_PREFIX: Final = "agent-"
@@ -123,66 +122,66 @@ _AGENT_PREFIX: Final = "agent-"
 def _with_foreign_titles(
     summaries: list[tuple[DiscoveredFile, SessionSummary]],
 ) -> list[tuple[DiscoveredFile, SessionSummary]]:
-    """Return the glances with titles that stand in the files of other sessions."""
+    """Apply titles stored in the files of other sessions."""
     titles = {leaf: title for _, summary in summaries for leaf, title in summary.foreign_titles}
     return [
-        (file, look)
-        if look.has_title or look.last_uuid not in titles
-        else (file, msgspec.structs.replace(look, title=titles[look.last_uuid]))
-        for file, look in summaries
+        (file, summary)
+        if summary.has_title or summary.last_uuid not in titles
+        else (file, msgspec.structs.replace(summary, title=titles[summary.last_uuid]))
+        for file, summary in summaries
     ]
 
 
 class SessionFile(msgspec.Struct, frozen=True):
-    """A session that was found, as a listing shows it; `open` reads all of it."""
+    """A session with its summary; `open` reads the whole session."""
 
     file: DiscoveredFile
     summary: SessionSummary
 
     @property
     def id(self) -> str:
-        """The session's id."""
+        """The session ID."""
         return self.summary.id
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """Path of the session file."""
         return self.file.path
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Title of the session."""
         return self.summary.title
 
     @property
     def turns(self) -> int:
-        """How many turns it has; the file is scanned for it."""
+        """Number of turns; scans the file."""
         return count_turns(self.file) or 0
 
     def open(self) -> "Session":
-        """Read it."""
+        """Read the whole session."""
         return open_file_session(self.file)
 
 
 def sessions(root: Roots = None, *, hidden: bool = False) -> Iterator[SessionFile]:
-    """Yield every session, newest first; `hidden` adds those that a listing leaves out."""
+    """Yield every session, newest first; `hidden` includes sessions that lists omit."""
     for file, summary in summarize_files(sessions_newest_first(root, archived=True)):
         if hidden or not summary.hidden:
             yield SessionFile(file, summary)
 
 
 def read(path: str | os.PathLike[str]) -> "Iterator[Piece]":
-    """Yield every record and gap of a file, in order; they tile it.
+    """Yield every record and gap of a file in order, covering the whole file.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: the file cannot be read.
     """
     from steno.store.archive.file_access import lazy_source
     from steno.store.file_source import PathSource
 
     path = os.fspath(path)
     archived = _archived_at(path)
-    # Looked at now, so that a wrong path is told to the caller and not to the first `next`.
+    # Opened here, so that a wrong path raises in this call and not in the first `next`.
     return _iter_pieces(PathSource(path) if archived is None else lazy_source(archived))
 
 
@@ -198,7 +197,7 @@ def _iter_pieces(source: "PathSource | ArchiveSource") -> "Iterator[Piece]":
 
 
 def _archived_at(path: str) -> "ArchivedFile | None":
-    """Return what was kept from a path where nothing is any more."""
+    """Return the archived file of a path that no longer exists."""
     if os.path.lexists(path) or not archive_exists():
         return None
     from steno.store.archive.catalogue import archived_at
@@ -216,20 +215,20 @@ def find(
 ) -> DiscoveredFile:
     """Return the session that a name matches.
 
-    `archived=False` is for callers that need the file itself. With `session_filter`, only the sessions that it accepts
-    count, and a name is never a path.
+    `archived=False` is for callers that need the file itself. With `session_filter`, only sessions that it accepts
+    match, and the name is never a path.
 
     Raises:
-        NotFound: nothing does, or only something in the archive that was not wanted.
-        Ambiguous: several do; the hint lists them.
-        Unreadable: it is a path to something that is no session file.
+        NotFound: no session matches, or with `archived=False` only an archived one.
+        Ambiguous: several sessions match; the hint lists them.
+        Unreadable: the name is a path to a file that is not a session.
     """
     file = _find_any(name, root, cwd) if session_filter is None else _find_filtered(name, root, session_filter)
     if isinstance(file, ArchivedFile) and not archived:
         from shlex import quote
 
         raise NotFound(
-            f"{name!r} is only in the archive", hint=f"`steno archive --restore {quote(name)}` puts it back on the disk"
+            f"{name!r} is only in the archive", hint=f"Run `steno archive --restore {quote(name)}` to restore it."
         )
     return file
 
@@ -245,7 +244,7 @@ def _find_any(name: str, root: Roots, cwd: str | None) -> DiscoveredFile:
     if file is not None:
         return file
     if is_path:
-        # A command such as `/context` may be a title; this is neither a title nor a path.
+        # Titles may look like paths (`/context`), but no title matched; report the missing path.
         return discover_file(path)
     if os.path.isdir(path):
         raise _folder_error(path)
@@ -276,15 +275,17 @@ def _find_by_name(name: str, root: Roots, session_filter: SessionFilter) -> Disc
 
 def _not_found_error(name: str) -> NotFound:
     is_too_short = len(name) < MIN_PREFIX_LENGTH and name.isalnum()
-    hint = f"an id needs at least {MIN_PREFIX_LENGTH} letters" if is_too_short else "`steno ls` lists the sessions"
-    return NotFound(f"no session goes by {name!r}", hint=hint)
+    hint = (
+        f"An ID needs at least {MIN_PREFIX_LENGTH} characters." if is_too_short else "Run `steno ls` to list sessions."
+    )
+    return NotFound(f"no session matches {name!r}", hint=hint)
 
 
 def _folder_error(path: str) -> Unreadable:
     from shlex import quote
 
     return Unreadable(
-        f"{path} is a folder, not a session file", hint=f"`steno ls --root {quote(path)}` lists what is in it"
+        f"{path} is a directory, not a session file", hint=f"Run `steno ls --root {quote(path)}` to list its sessions."
     )
 
 
@@ -292,7 +293,7 @@ def _is_path(name: str, path: str) -> bool:
     separators = (os.sep, os.altsep or os.sep)
     if name.endswith(JSONL_SUFFIX) or name.startswith((".", *separators)):
         return True
-    # A title may hold a slash, a folder may be called like a session: only what is there counts.
+    # A title may contain a slash and a directory may be named like a session, so only existing files count.
     return os.path.lexists(path) and not os.path.isdir(path)
 
 
@@ -301,7 +302,7 @@ def _find_last(files: list[DiscoveredFile], folders: tuple[str, ...], session_fi
         if not summary.hidden and session_filter(summary):
             return file
     searched = ", ".join(folders)
-    raise NotFound(f"there is no session in {searched}", hint="`steno demo` makes some to look at")
+    raise NotFound(f"no sessions found in {searched}", hint="Run `steno demo` to generate demo sessions.")
 
 
 def _find_by_id(name: str, files: list[DiscoveredFile], session_filter: SessionFilter) -> DiscoveredFile | None:
@@ -311,7 +312,7 @@ def _find_by_id(name: str, files: list[DiscoveredFile], session_filter: SessionF
         return _single_match(name, exact)
     if len(name) < MIN_PREFIX_LENGTH:
         return None
-    candidates = (found for found in files if _file_id(found).startswith(prefix))
+    candidates = (file for file in files if _file_id(file).startswith(prefix))
     return _single_match(name, _filter_files(candidates, session_filter))
 
 
@@ -331,14 +332,14 @@ def _find_by_agent(
     prefix = name.removeprefix(_AGENT_PREFIX).lower()
     if len(prefix) < MIN_PREFIX_LENGTH or not (is_agent_id(prefix) or _is_hexadecimal(prefix)):
         return None
-    # By path: folders may lie inside each other.
+    # Keyed by path, because directories may be nested in each other.
     agents = {
         file.path: file
         for file in _agent_files(folders, files)
         if file.place.role == "agent" and file.place.agent_id.lower().startswith(prefix)
     }
     accepted = _filter_files(agents.values(), session_filter)
-    exact = [found for found in accepted if found.place.agent_id.lower() == prefix]
+    exact = [file for file in accepted if file.place.agent_id.lower() == prefix]
     return _single_match(name, exact or accepted)
 
 
@@ -352,7 +353,7 @@ def _agent_files(folders: tuple[str, ...], files: list[DiscoveredFile]) -> Itera
 
 
 def _is_hexadecimal(text: str) -> bool:
-    return all(letter in "0123456789abcdef" for letter in text)
+    return all(character in "0123456789abcdef" for character in text)
 
 
 def _find_by_title(name: str, files: list[DiscoveredFile], session_filter: SessionFilter) -> DiscoveredFile | None:
@@ -361,17 +362,17 @@ def _find_by_title(name: str, files: list[DiscoveredFile], session_filter: Sessi
     if id_matches:
         return _single_match(name, id_matches)
     titled = [(file, summary) for file, summary in summaries if summary.title and session_filter(summary)]
-    exact = [found for found, look in titled if look.title == name]
+    exact = [file for file, summary in titled if summary.title == name]
     if exact:
         return _single_match(name, exact)
     folded_name = name.casefold()
-    return _single_match(name, [found for found, look in titled if folded_name in look.title.casefold()])
+    return _single_match(name, [file for file, summary in titled if folded_name in summary.title.casefold()])
 
 
 def _find_by_recorded_id(
     prefix: str, summaries: Iterable[tuple[DiscoveredFile, SessionSummary]], session_filter: SessionFilter
 ) -> list[DiscoveredFile]:
-    """Return the sessions whose records name an id that their file is not called by."""
+    """Return the sessions with a matching ID in their records that differs from their file name."""
     if len(prefix) < MIN_PREFIX_LENGTH:
         return []
     matches = [
@@ -380,19 +381,19 @@ def _find_by_recorded_id(
         if candidate[1].id.lower().startswith(prefix) and session_filter(candidate[1])
     ]
     exact = [file for file, summary in matches if summary.id.lower() == prefix]
-    return exact or [found for found, _ in matches]
+    return exact or [file for file, _ in matches]
 
 
 def _single_match(name: str, matches: list[DiscoveredFile]) -> DiscoveredFile | None:
     if len(matches) <= 1:
         return matches[0] if matches else None
     has_equal_names = len({_file_id(file) for file in matches}) < len(matches)
-    names = tuple(each.path if has_equal_names else _file_stem(each) for each in matches)
+    names = tuple(file.path if has_equal_names else _file_stem(file) for file in matches)
     omitted = f" and {len(names) - _MAX_CANDIDATES} more" if len(names) > _MAX_CANDIDATES else ""
     raise Ambiguous(
-        f"{len(matches)} sessions go by {name!r}",
+        f"{name!r} matches {len(matches)} sessions",
         candidates=names,
-        hint=f"one of: {', '.join(names[:_MAX_CANDIDATES])}{omitted}",
+        hint=f"Use one of: {', '.join(names[:_MAX_CANDIDATES])}{omitted}",
     )
 
 
@@ -401,26 +402,25 @@ def _file_stem(file: DiscoveredFile) -> str:
 
 
 def open_session(name: str | os.PathLike[str], root: Roots = None) -> "Session":
-    """Return the session at a path, or that goes by a name, with its sub-agents.
+    """Return the session that a path or name matches, with its sub-agents.
 
-    A file without a single record opens as a session without records.
+    A file without records opens as an empty session.
 
     Raises:
-        NotFound: nothing goes by the name.
-        Ambiguous: several sessions do.
-        Unreadable: it cannot be read.
+        NotFound: no session matches the name.
+        Ambiguous: several sessions match the name.
+        Unreadable: the session cannot be read.
     """
     return open_file_session(find(os.fspath(name), root))
 
 
 def open_file_session(file: DiscoveredFile, previous: "Session | None" = None) -> "Session":
-    """Return the session in a file that was found; sub-agents are read when they are asked for.
+    """Return the session in a discovered file; sub-agents are loaded on first access.
 
-    `previous` is the same session when it was opened earlier: of files that were only added to, what is new is read. It
-    is not to be asked any more.
+    `previous` is the same session, opened earlier: only appended bytes are read. Do not use it afterwards.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: the file cannot be read.
     """
     from steno.session.session import Session
     from steno.store.archive.file_access import lazy_source
@@ -442,9 +442,9 @@ def open_file_session(file: DiscoveredFile, previous: "Session | None" = None) -
 
 
 def foreign_titles(file: DiscoveredFile, version: str | None = None) -> list[tuple[str, str]]:
-    """Return the titles that old clients wrote into other sessions of the project.
+    """Return the titles that old versions of Claude Code wrote into other sessions of the project.
 
-    `version` is that of the client that wrote this one, where it is known already.
+    `version` is the version of Claude Code that wrote this session, if already known.
     """
     if version is None:
         version = summarize(file, 0.0).version

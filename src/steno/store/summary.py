@@ -1,7 +1,7 @@
-"""Session summaries for listings, from the two ends of a file.
+"""Session summaries for lists, read from the two ends of a file.
 
-The client re-appends titles and states near the end of a file, so both ends together nearly always
-contain everything. Nothing here raises because of the content of a file.
+Claude Code repeats titles and state records near the end of a file, so the two ends nearly always contain everything.
+The content of a file never raises an error.
 """
 
 import os
@@ -30,7 +30,7 @@ class _CustomTitle(msgspec.Struct, rename="camel"):
 
 
 def read_custom_title(file: DiscoveredFile) -> str:
-    """Return the title that the newest clients keep beside the session."""
+    """Return the title that recent versions of Claude Code store next to the session."""
     path = os.path.join(file.path.removesuffix(".jsonl"), "custom-title.json")
     if isinstance(file, ArchivedFile):
         from steno.store.archive.catalogue import archived_sidecar
@@ -53,7 +53,7 @@ _decode_uuid: Final = msgspec.json.Decoder(_UuidRecord).decode
 
 
 def find_uuids(source: Source, candidates: set[str], stop: int) -> set[str]:
-    """Return which of some ids records have that begin before the offset `stop`."""
+    """Return which of the candidate IDs occur in records that start before the offset `stop`."""
     escaped = [re.escape(uuid.encode("utf-8", "surrogatepass")) for uuid in sorted(candidates) if uuid]
     if not escaped:
         return set()
@@ -81,7 +81,7 @@ def _stretch_uuids(stretch: LineBatch, pattern: "re.Pattern[bytes]", stop: int) 
 
 END_SIZE: Final = 1 << 16
 _MAX_END_SIZE: Final = 1 << 20
-# A pasted picture makes a first line of megabytes.
+# A pasted image can make the first line several megabytes long.
 _MAX_FIRST_LINE: Final = 8 << 20
 _COMMAND_PATTERN: Final = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>|<bash-input>([^<]*)<")
 _INTERRUPT_TEXT: Final = "[Request interrupted by user"
@@ -113,18 +113,18 @@ class _SummaryBlock(msgspec.Struct, gc=False):
     "is_compact_summary is_api_error_message custom_title ai_title summary leaf_uuid last_prompt"
 )
 class _SummaryRecord(RecordFields):
-    """The few fields a listing looks at."""
+    """The fields that a summary needs."""
 
     message: msgspec.Raw = EMPTY_RAW
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
-    """A session at a glance. Empty, None or False where the file does not say."""
+    """The summary of a session. Fields are empty, None or False if the file does not contain them."""
 
     id: str
     title: str = ""
     has_title: bool = False
-    """Whether somebody or something gave it a title; else the title is a prompt."""
+    """Whether the title was set by the user or Claude Code; otherwise it is a prompt."""
     project: str = ""
     branch: str = ""
     model: str = ""
@@ -137,26 +137,26 @@ class SessionSummary(msgspec.Struct, frozen=True):
     prompted: bool = False
     answered: bool = False
     sidechain: bool = False
-    """Whether all its messages belong to a sub-agent."""
+    """Whether all messages belong to a sub-agent."""
     last_uuid: str = ""
     dialect: Dialect = "claude"
-    """The published dialect that the file is written in; nearly always the real client's own."""
+    """The dialect of the file; nearly always Claude Code's own."""
     foreign_titles: tuple[tuple[str, str], ...] = ()
-    """Titles that old clients wrote here for other sessions: (record id, title)."""
+    """Titles that old versions of Claude Code wrote here for other sessions: (record ID, title)."""
 
     @property
     def started(self) -> float | None:
-        """When its first record was written, in seconds."""
+        """Time of the first record, in seconds since 1970."""
         return _to_seconds(self.first_time)
 
     @property
     def ended(self) -> float | None:
-        """When its last record was written, in seconds."""
+        """Time of the last record, in seconds since 1970."""
         return _to_seconds(self.last_time)
 
     @property
     def hidden(self) -> bool:
-        """Whether a listing leaves it out: nobody asked anything, or a sub-agent's file."""
+        """Whether lists omit the session: it has no prompt, or is a sub-agent's file."""
         return self.sidechain or not self.prompted
 
 
@@ -167,10 +167,10 @@ _decode_string: Final = msgspec.json.Decoder(str).decode
 
 
 def summarize(file: DiscoveredFile, now: float) -> SessionSummary:
-    """Look at a session's head and tail.
+    """Summarize a session from the start and end of its file.
 
     Raises:
-        Unreadable: the file cannot be read any more.
+        Unreadable: the file can no longer be read.
     """
     with open_file(file) as source:
         scan = _scan_source(source)
@@ -185,10 +185,10 @@ def summarize(file: DiscoveredFile, now: float) -> SessionSummary:
 
 
 def project_in_listing(file: DiscoveredFile) -> str | None:
-    """Return the project of a session that a listing shows, from as little of it as tells that.
+    """Return the project of a session that lists include, reading as little as possible; None for a hidden session.
 
     Raises:
-        Unreadable: the file cannot be read any more.
+        Unreadable: the file can no longer be read.
     """
     with open_file(file) as source:
         head = source.read(0, min(source.size, END_SIZE))
@@ -202,9 +202,9 @@ def project_in_listing(file: DiscoveredFile) -> str | None:
 
 
 def find_ending(source: Source) -> tuple[Ending, float | None]:
-    """Return what an open transcript ends with, and the time of its last record in seconds.
+    """Return the ending of an open transcript, and the time of its last record in seconds.
 
-    As `glance` has it; a file in a published dialect is to be converted first.
+    Equivalent to `summarize`; a file in a published dialect must be converted first.
     """
     from steno.format.dialects.detection import hidden_ids
 
@@ -256,7 +256,7 @@ def _decode_lines(data: bytes) -> Iterator[_SummaryRecord]:
 
 
 def _decode_loosely(line: bytes) -> list[_SummaryRecord]:
-    """Read what the fast decoder refuses: a field of another type, a damaged line, no record."""
+    """Decode what the fast decoder rejects: a field of another type, a damaged line, or no record."""
     if b"{" not in line:
         return []
     from steno.format.lenient_json import fill_struct
@@ -268,7 +268,7 @@ def _decode_loosely(line: bytes) -> list[_SummaryRecord]:
 
 
 class _SummaryScan:
-    """Gathers from lines in file order; state records and answers overwrite earlier ones."""
+    """Collects fields from records in file order; later state records and answers override earlier ones."""
 
     def __init__(self, hidden: frozenset[str] = frozenset()) -> None:
         self.inactive = hidden
@@ -278,10 +278,10 @@ class _SummaryScan:
         self.prompted = False
         self.dialect: Dialect = "claude"
         self.in_dialect = False
-        """Whether a record is written as in a published dialect."""
+        """Whether a record is in a published dialect."""
         self.summaries: list[tuple[str, str]] = []
         self.foreign_leaves: set[str] = set()
-        """The leaves of summaries that stand behind a record: those of others stand first."""
+        """Leaves of summaries that follow another record; summaries of other sessions come first in a file."""
         self.uuids: set[str] = set()
         self.last_uuid = ""
         self.started: str | int | float | None = None
@@ -296,11 +296,11 @@ class _SummaryScan:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing further down can hide it, or change its project."""
+        """Whether later records cannot hide the session or change its project."""
         return bool(self.project and (self.first_prompt or (self.command and self.answered)))
 
     def unseen_leaves(self) -> set[str]:
-        """Return the leaves that the title depends on, and that may be where nobody looked."""
+        """Return the leaves that the title depends on and that may be in the part not read."""
         return set() if self.custom_title or self.ai_title else self.foreign_leaves - self.uuids
 
     def add_records(self, records: Iterable[_SummaryRecord]) -> None:
@@ -324,7 +324,7 @@ class _SummaryScan:
             case "system" if record.subtype == "api_error":
                 self.api_error = True
             case "cost-state":
-                # The newest clients write the bill when they are closed.
+                # Recent versions of Claude Code write the cost when they exit.
                 self.exited = True
             case _:
                 pass
@@ -354,7 +354,7 @@ class _SummaryScan:
             self.has_sidechain_messages = True
             return
         if record.uuid in self.inactive:
-            # A session does not end with what is on a branch that is not active.
+            # The ending of a session does not depend on inactive branches.
             self._add_prompt(record)
             return
         self.has_main_messages = True
@@ -407,7 +407,7 @@ class _SummaryScan:
             last_time=self.ended,
             ending=ending,
             status=status_at(ending, activity_age(now, _to_seconds(self.ended))),
-            # A command alone, such as `/exit`, asks the model nothing.
+            # A command alone, such as `/exit`, sends no request to the model.
             prompted=bool(self.prompted or (self.command and self.answered)),
             answered=self.answered,
             sidechain=self.has_sidechain_messages and not self.has_main_messages,
@@ -421,13 +421,13 @@ class _SummaryScan:
         )
 
     def _project_of(self, file: DiscoveredFile) -> str:
-        """Return where the session ran; a dialect says it by the name of the folder alone."""
+        """Return the working directory; files in a dialect show it only in the name of their directory."""
         if self.project or self.dialect == "claude":
             return self.project
         return project_from_slug(os.path.basename(os.path.dirname(file.path)))
 
     def ending(self) -> Ending:
-        """Return what the session ends with; a file does not say whether its client still runs."""
+        """Return the ending; the file does not show whether Claude Code is still running."""
         record = self.last_message
         if record is None:
             return ""
@@ -437,7 +437,7 @@ class _SummaryScan:
 
 
 def _is_in_dialect(record: _SummaryRecord) -> bool:
-    """Whether a record is one of a published dialect; the same as of `dialect_of`."""
+    """Return whether a record is in a published dialect; equivalent to `dialect_of`."""
     message = record.message
     if record.type in DIALECT_TYPES:
         return True
@@ -468,7 +468,7 @@ def _message_kind(record: _SummaryRecord, blocks: list[_SummaryBlock]) -> LastMe
 
 
 def _is_notice(record: _SummaryRecord) -> bool:
-    """Whether a record leaves open what came before it: a command, its output, a notice."""
+    """Return whether a record does not affect the ending: a command, its output, or a notice."""
     return _message_kind(record, _content_blocks(_decode_record_message(record))) == "other"
 
 
@@ -478,7 +478,7 @@ def _decode_record_message(record: _SummaryRecord) -> _SummaryMessage:
     try:
         return _decode_message(record.message)
     except DECODE_ERRORS:
-        # A dialect writes the words alone.
+        # In a dialect the content is plain text.
         return _SummaryMessage(content=record.message)
 
 
@@ -492,7 +492,7 @@ def _content_blocks(message: _SummaryMessage) -> list[_SummaryBlock]:
 
 
 def _prompt_text(message: _SummaryMessage) -> str:
-    """Return the words of a message without the reminders that the client put in."""
+    """Return the text of a message without system reminders."""
     if not message.content:
         return ""
     try:
@@ -508,7 +508,7 @@ def _strip_reminders(text: str) -> str:
 
 
 def _is_human(record: _SummaryRecord) -> bool:
-    """Whether a record is a prompt that somebody typed, not a result, notice or command."""
+    """Return whether a record is a typed prompt, not a result, notice or command."""
     if record.type != "user" or record.is_meta or record.is_sidechain:
         return False
     if record.is_compact_summary:

@@ -121,9 +121,9 @@ def test_nothing_found_is_said_and_exits_with_1(steno: Steno) -> None:
     assert (ran.code, ran.out) == (1, "No matches in 2 sessions.\n")
     ran = steno("search", "tool:Nope", "relay")
     assert ran.code == 1
-    assert "no tool fits 'Nope'; there are Bash, Edit, Read" in ran.out
+    assert "no tool matches 'Nope'; known: Bash, Edit, Read" in ran.out
     ran = steno("search", "tool:" + "x" * 30, "relay", "--width", 40)
-    assert "".join(ran.out.split()).endswith("thereareBash,Edit,Read.")
+    assert "".join(ran.out.split()).endswith("known:Bash,Edit,Read.")
     assert all(display_width(line) <= 40 for line in ran.lines)
     ran = steno("search", "colour:red")
     assert ran.lines[1].startswith("Unknown filter `colour:`. Filters: project, tool, file,")
@@ -132,11 +132,11 @@ def test_nothing_found_is_said_and_exits_with_1(steno: Steno) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "nothing to look for"),
-        (("in:nowhere", "x"), "in: knows no 'nowhere'"),
+        ((), "empty query"),
+        (("in:nowhere", "x"), "in: unknown value 'nowhere'"),
         (("since:soon", "x"), "not a time: 'soon'"),
         (("--regex", "("), "not a pattern"),
-        (("--regex", ""), "a pattern of 0 letters"),
+        (("--regex", ""), "invalid pattern length: 0 characters"),
         (("--rank", "--oldest", "x"), "cannot be combined"),
         (("--audit", "x"), "cannot be combined"),
         (("x" * 5000,), "too long"),
@@ -368,7 +368,7 @@ def test_one_text_is_not_several(steno: Steno, config: WriteConfig) -> None:
 
 def test_without_a_sync_only_what_is_known_is_found(steno: Steno, two: Path) -> None:
     ran = steno("search", "relay", "--no-sync")
-    assert (ran.code, "there is no index yet" in ran.err) == (1, True)
+    assert (ran.code, "the index does not exist yet" in ran.err) == (1, True)
     assert steno("search", "relay", "--count").out == "5\n"
     (path,) = two.glob(f"projects/*/{ledger().session_id}.jsonl")
     path.unlink()

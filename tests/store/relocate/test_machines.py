@@ -91,7 +91,7 @@ def test_what_is_here_already_is_not_overwritten(tmp_path: Path) -> None:
     (path,) = (tmp_path / "two").glob("projects/*/*.jsonl")
     path.write_bytes(b"{}\n")
     aged(tmp_path / "two")
-    with pytest.raises(BadRequest, match="there already"):
+    with pytest.raises(BadRequest, match="already exists"):
         brought(tmp_path / "a", tmp_path / "two")
 
 
@@ -234,7 +234,7 @@ def test_what_is_hostile_is_refused_and_nothing_is_written(tmp_path: Path, kind:
 
 def members(kind: str) -> list[tuple[str, bytes, bytes]]:
     told = {"format": 1, "project": OLD, "config": "/c"}
-    # What is no plain file has no bytes: without a look at its kind it would do for an empty one.
+    # What is not a regular file has no bytes: without a look at its kind it would do for an empty one.
     data = LINE if kind in ("name", "more") else b""
     files = [{"name": NAME, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}]
     head = ("manifest.json", json.dumps({**told, "files": files}).encode(), tarfile.REGTYPE)
@@ -270,7 +270,7 @@ def test_an_archive_bigger_than_the_disk_is_refused(tmp_path: Path, monkeypatch:
         return Full()
 
     monkeypatch.setattr(unpacking, "disk_usage", usage)
-    with pytest.raises(Unwritable, match="no room"):
+    with pytest.raises(Unwritable, match="not enough disk space"):
         brought(archive(tmp_path / "a"), tmp_path / "there")
 
 

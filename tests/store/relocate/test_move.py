@@ -202,7 +202,7 @@ def test_what_was_added_since_comes_along_when_it_is_undone(folder: Path) -> Non
 def test_a_live_client_is_left_alone(folder: Path) -> None:
     write(folder, project())
     before = seen(folder)
-    with SessionAnnouncement(str(folder), "x", f"{OLD}/src", "2.1.325"), pytest.raises(Busy, match="at work"):
+    with SessionAnnouncement(str(folder), "x", f"{OLD}/src", "2.1.325"), pytest.raises(Busy, match="in use"):
         plan_move(OLD, NEW, str(folder))
     assert {k: v for k, v in seen(folder).items() if "sessions" not in k} == before
 
@@ -212,7 +212,7 @@ def test_a_session_that_was_just_written_is_left_alone(folder: Path, monkeypatch
     (path,) = folder.glob("projects/*/*.jsonl")
     monkeypatch.setenv("STENO_NOW", "2026-01-01T00:00:00Z")
     os.utime(path, (1_767_225_600, 1_767_225_600))
-    with pytest.raises(Busy, match="written to"):
+    with pytest.raises(Busy, match="being written"):
         plan_move(OLD, NEW, str(folder))
 
 
@@ -223,7 +223,7 @@ def test_a_session_of_that_name_is_never_overwritten(folder: Path) -> None:
     there.mkdir()
     (there / f"{made.session_id}.jsonl").write_bytes(b"{}\n")
     before = seen(folder)
-    with pytest.raises(BadRequest, match="there already"):
+    with pytest.raises(BadRequest, match="already exists"):
         plan_move(OLD, NEW, str(folder))
     assert seen(folder) == before
 
@@ -232,7 +232,7 @@ def test_nothing_of_a_project_is_said(folder: Path) -> None:
     write(folder, project())
     with pytest.raises(NotFound):
         plan_move("/no/such", NEW, str(folder))
-    with pytest.raises(BadRequest, match="same folder"):
+    with pytest.raises(BadRequest, match="same directory"):
         plan_move(OLD, OLD, str(folder))
 
 
@@ -253,13 +253,13 @@ def test_a_move_that_was_cut_off_is_finished_or_undone(folder: Path, monkeypatch
             move(folder)
     left = find_interrupted()
     assert left is not None
-    with pytest.raises(Busy, match="cut off"):
+    with pytest.raises(Busy, match="interrupted"):
         apply_plan(plan_move(NEW, OLD, str(folder)))
     resume(left)
     assert find_interrupted() is None
     undo_relocation(find_receipt("last"))
     assert seen(folder) == before
-    with pytest.raises(BadRequest, match="undone already"):
+    with pytest.raises(BadRequest, match="already undone"):
         undo_relocation(find_receipt(left.id))
 
 

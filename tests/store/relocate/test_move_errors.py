@@ -100,8 +100,8 @@ def test_a_small_file_that_is_there_is_left_and_said(config: Path) -> None:
     aged(config)
     plan = plan_move(OLD, NEW, str(config))
     source = _old(config).parent / "memory" / "M.md"
-    assert f"{source} is left: there is one at {there}" in plan.notes
-    assert f"there is no folder {NEW} yet" in plan.notes
+    assert f"{source} was skipped: {there} already exists" in plan.notes
+    assert f"the directory {NEW} does not exist yet" in plan.notes
     apply_plan(plan)
     assert (source.read_bytes(), there.read_bytes()) == (b"notes", b"other")
 
@@ -114,8 +114,8 @@ def test_a_cut_off_move_is_finished_from_wherever_it_was(config: Path) -> None:
     plan = plan_move(OLD, NEW, str(config))
     with pytest.raises(Busy) as left:
         apply_plan(plan)
-    assert str(left.value) == f"the move {receipt.id} of {OLD} was cut off"
-    assert left.value.hint == f"`steno relocate --undo {receipt.id}` takes it back"
+    assert str(left.value) == f"the move {receipt.id} of {OLD} was interrupted"
+    assert left.value.hint == f"Run `steno relocate --undo {receipt.id}` to undo it."
     done = resume(receipt)
     assert (done.state, find_interrupted()) == ("done", None)
     assert _new(config).read_bytes() == _line(NEW)
@@ -127,7 +127,7 @@ def test_a_cut_off_move_is_finished_from_wherever_it_was(config: Path) -> None:
 
 def test_what_changed_meanwhile_stops_the_move(config: Path) -> None:
     receipt = _begun(config)
-    way_out = f"the same again goes on; `steno relocate --undo {receipt.id}` takes it back"
+    way_out = f"Run the command again to resume, or `steno relocate --undo {receipt.id}` to undo."
     _old(config).write_bytes(_line(OLD, "Other"))
     with pytest.raises(Busy) as changed:
         resume(receipt)
@@ -135,13 +135,13 @@ def test_what_changed_meanwhile_stops_the_move(config: Path) -> None:
     assert changed.value.hint == way_out
     assert not _new(config).exists()
     _new(config).write_bytes(b"mine")
-    _refused(lambda: resume(receipt), Busy, f"{_new(config)} is there, with other content")
+    _refused(lambda: resume(receipt), Busy, f"{_new(config)} already exists with different content")
     assert _old(config).exists()
     _new(config).unlink()
     _old(config).write_bytes(_line(OLD))
     placed = save_receipt(receipt, "placed")
     _new(config).write_bytes(_line(NEW, "More"))
-    _refused(lambda: resume(placed), Busy, f"{_old(config)} was written to since")
+    _refused(lambda: resume(placed), Busy, f"{_old(config)} was modified")
     assert (_old(config).exists(), _new(config).exists()) == (True, True)
 
 
@@ -152,7 +152,7 @@ def test_both_places_differ_after_a_cut_off_undo(config: Path) -> None:
     aged(config)
     undone, notes = undo_relocation(done)
     assert undone.state == "undone"
-    assert notes == [f"{_old(config)} and {_new(config)} differ; both are left"]
+    assert notes == [f"{_old(config)} and {_new(config)} differ; both were kept"]
     assert _new(config).read_bytes() == _line(NEW)
 
 
@@ -171,7 +171,7 @@ def test_places_that_cannot_be_written_are_said(config: Path) -> None:
 
 def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
     moves = Path(steno_home()) / "moves"
-    _refused(lambda: find_receipt("last"), NotFound, "nothing was moved yet")
+    _refused(lambda: find_receipt("last"), NotFound, "no moves recorded")
     moves.parent.mkdir(parents=True, exist_ok=True)
     moves.write_text("")
     with pytest.raises(Unwritable), relocation_lock():
@@ -185,12 +185,12 @@ def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
     assert find_receipt(str(path)) == find_receipt(receipt.id) == receipt
     good = path.read_bytes()
     path.write_bytes(b"{")
-    _refused(lambda: find_receipt("last"), BadRequest, f"{path} is no receipt")
+    _refused(lambda: find_receipt("last"), BadRequest, f"{path} is not a receipt")
     assert find_interrupted() is None
     path.unlink()
     path.mkdir()
     _refused(lambda: save_receipt(receipt, "done"), Unwritable, f"cannot write {path}: is a directory")
-    _refused(lambda: find_receipt(receipt.id), NotFound, f"there is no receipt {receipt.id!r}")
+    _refused(lambda: find_receipt(receipt.id), NotFound, f"no receipt matches {receipt.id!r}")
     path.rmdir()
     path.write_bytes(good)
     os.link(path, path.with_name("second"))

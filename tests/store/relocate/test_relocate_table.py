@@ -165,12 +165,12 @@ def test_a_move_and_its_undoing_are_as_recorded(config: Path) -> None:
     assert find_receipt("last") == find_receipt(receipt.id) == find_receipt(receipt.folder) == receipt
     with pytest.raises(BadRequest) as over:
         resume(receipt)
-    assert str(over.value) == f"the move {receipt.id} is done"
+    assert str(over.value) == f"cannot resume the move {receipt.id}: done"
     undone, notes = undo_relocation(receipt)
     answers["undone"] = [undone.state, notes, _shown(config, _changes(before, _state(config)))]
     with pytest.raises(BadRequest) as again:
         undo_relocation(undone)
-    assert str(again.value) == f"the move {receipt.id} was undone already"
+    assert str(again.value) == f"the move {receipt.id} was already undone"
     answers["known after"] = _shown(config, read_moves())
     assert_recorded(ANSWERS / "move.json", answers)
 
@@ -252,8 +252,8 @@ def test_refusals_are_as_recorded(config: Path) -> None:
     refused("just written", lambda: plan_move(OLD, NEW, str(config)))
     refused("no receipt", lambda: find_receipt("nothing"))
     refused("none yet", lambda: find_receipt("last"))
-    mine = f"process {os.getppid()})"
-    answers = json.loads(json.dumps(answers).replace(mine, "process N)"))
+    mine = f"process {os.getppid()}"
+    answers = json.loads(json.dumps(answers).replace(mine, "process N"))
     assert_recorded(ANSWERS / "refusals.json", answers)
 
 
@@ -360,7 +360,7 @@ def test_folders_below_folders_and_shared_files(tmp_path: Path) -> None:
     shared = [(Path(move.source).name, move.mode, move.action) for move in shared_files(str(tmp_path))]
     assert shared == [("history.jsonl", "lines", "rewrite"), (".claude.json", "whole", "rewrite")]
     refuse_root(str(tmp_path))
-    with pytest.raises(BadRequest, match="is no folder of a project"):
+    with pytest.raises(BadRequest, match="is not a project directory"):
         refuse_root("/")
     plan = RelocationPlan("/o", "/n", "/c", ())
     assert (plan.sessions, plan.size, plan.paths) == (0, 0, 0)

@@ -113,7 +113,7 @@ def test_what_was_written_to_since_it_was_unpacked_stays(config: Path, tmp_path:
         file.write(MINE)
     aged(there)
     undone, notes = undo_relocation(receipt)
-    assert (undone.state, notes) == ("undone", [f"{memory} was written to since; it is left"])
+    assert (undone.state, notes) == ("undone", [f"{memory} was modified; not removed"])
     assert _files(there) == {
         "history.jsonl": MINE + MINE, str(memory.relative_to(there)): b"notes and more",
     }  # fmt: skip
@@ -155,7 +155,7 @@ def test_a_file_that_is_gone_when_a_move_is_undone_is_told(config: Path) -> None
     memory.unlink()
     aged(config)
     undone, notes = undo_relocation(receipt)
-    assert (undone.state, notes) == ("undone", [f"{memory} is gone"])
+    assert (undone.state, notes) == ("undone", [f"{memory} no longer exists"])
     assert _files(config) == {
         "history.jsonl": _typed(OLD), f"projects/{slug_for_path(OLD)}/{ONE}.jsonl": _line(OLD),
     }  # fmt: skip
@@ -204,7 +204,7 @@ def test_a_manifest_has_no_more_files_than_anybody(monkeypatch: pytest.MonkeyPat
     assert parse_manifest(msgspec.json.encode(two)) == two
     with pytest.raises(BadRequest) as refused:
         parse_manifest(msgspec.json.encode(three))
-    assert str(refused.value) == "the archive has 3 files, more than anybody's"
+    assert str(refused.value) == "the archive has too many files: 3"
     assert (three.size, three.sessions) == (3, 0)
 
 
@@ -224,5 +224,5 @@ def test_a_session_that_is_written_to_after_it_was_placed_is_not_removed(
     monkeypatch.setattr(carrier, "remove_source", late)
     with pytest.raises(Busy) as refused:
         apply_plan(plan_move(OLD, NEW, str(config)), "move", new_receipt_folder())
-    assert str(refused.value) == f"{source} was written to since"
+    assert str(refused.value) == f"{source} was modified"
     assert source.read_bytes() == _line(OLD) * 2

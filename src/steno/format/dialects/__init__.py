@@ -1,14 +1,14 @@
-"""Two published descriptions of the format that no client writes, converted to the client's form.
+"""Two published descriptions of the format that Claude Code does not write, converted to its format.
 
 `spec-000`  messages as plain strings, `toolName`/`toolArguments`, `system/tool_result`,
             `compact_system` with its four operations.
 `spec-004`  types `human` and `tool_result`, millisecond timestamps, `compact_prelude` and
-            `compact_recap`, folders under `conversations/`.
+            `compact_recap`, directories under `conversations/`.
 
 Files in these dialects exist because tools were built from those descriptions.
 
-    detection         which dialect a file has
-    dialect_record    one record: what the conversion needs of it, and its client form
-    record_links      how the records of a file relate: calls and results, branches, parents, compactions
-    converted_source  a whole file, converted to the file the real client would have written
+    detection         the dialect of a file
+    dialect_record    one record: its parsed fields, and its form in Claude Code's format
+    record_links      links between the records of a file: calls and results, branches, parents, compactions
+    converted_source  a whole file, converted to Claude Code's format
 """

@@ -1,8 +1,8 @@
-"""A file with records in a dialect, converted to the file that the real client would have written.
+"""A file with records in a dialect, converted to Claude Code's format.
 
-The bytes of the file are never changed; `ConvertedSource` encodes each line on demand. Everything
-that reads sessions reads through it, so that no other module needs to know of dialects.
-`original_span` gives the position in the original file.
+The bytes of the file are never changed; `ConvertedSource` encodes each line on demand. All code that reads sessions
+reads through it, so that no other module needs to handle dialects. `original_span` returns positions in the original
+file.
 """
 
 from bisect import bisect_right
@@ -23,9 +23,9 @@ from steno.format.records import Dialect, Gap, Record
 from steno.format.source import CHUNK_SIZE, Source, Span
 
 NO_MODEL: Final = "unknown"
-"""Clients need an answer to name a model; the dialects do not ask for one."""
+"""Model name for answers without one: Claude Code requires it, the dialects do not."""
 _MAX_CACHED_BYTES: Final = 8 << 20
-"""A converted file of at most so many bytes is kept in memory."""
+"""Maximum size of a converted file that is kept in memory."""
 _Purpose: TypeAlias = Literal["record", "deleted", "boundary", "summary", "interruption", "leaf", "gap"]
 
 
@@ -36,7 +36,7 @@ class _ConvertedLine(msgspec.Struct, frozen=True, eq=False):
 
 
 class ConvertedSource:
-    """The converted file, as a source of bytes."""
+    """The converted file as a byte source."""
 
     def __init__(self, original: Source, *, cap: int = LINE_CAP) -> None:
         self.original = original
@@ -44,7 +44,7 @@ class ConvertedSource:
         pieces = list(_read_rows(original, votes, cap))
         rows = [piece for piece in pieces if isinstance(piece, DialectRecord)]
         self.dialect: Dialect = _majority_dialect(votes)
-        """What most messages of the file are written in; it may be the real client's own form."""
+        """Dialect of most messages of the file; can be `claude`."""
         for row in rows:
             assign_form(row, self.dialect)
         self._forms: dict[int, Dialect] = {row.offset: row.form for row in rows if row.form and not row.is_client}
@@ -74,7 +74,7 @@ class ConvertedSource:
         self.close()
 
     def close(self) -> None:
-        """Close the original, if it is one that can be closed."""
+        """Close the original source if it can be closed."""
         close = getattr(self.original, "close", None)
         if close is not None:
             close()
@@ -96,49 +96,49 @@ class ConvertedSource:
         return b"".join(parts)[begin : begin + end - offset]
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
+        """Yield all bytes from `start` on, in order."""
         while start < self.size:
             chunk = self.read(start, CHUNK_SIZE)
             yield chunk
             start += len(chunk)
 
     def original_span(self, offset: int) -> Span:
-        """Return where the record lies in the original file that stands, or begins, at a place."""
+        """Return the span in the original file of the record at an offset."""
         if not self._lines:
             return Span(0, 0)
         made_from = self._line_at(offset).made_from
         return Span(made_from.offset, made_from.length)
 
     def original_record(self, offset: int) -> Record:
-        """Return the record of the original file that the one at a place was made from."""
+        """Return the record of the original file for the converted record at an offset."""
         span = self.original_span(offset)
         raw = self.original.read(span.offset, span.length)
         original = next((piece for piece in read_bytes(raw) if isinstance(piece, Record)), None)
         if original is None:
             raise Unreadable(
-                f"the session changed while it was read: no record at byte {span.offset:,} any more",
-                hint="open it again",
+                f"the session changed while it was read: no record at byte {span.offset:,}",
+                hint="Open the session again.",
             )
         return Record(original.line, span.offset, original.ending, original.envelope, original.notes)
 
     def purpose_at(self, offset: int) -> str:
-        """Return what the record at a place is for: `record`, or why it was inserted."""
+        """Return the purpose of the record at an offset: `record`, or why it was inserted."""
         return self._line_at(offset).purpose
 
     def is_inserted(self, offset: int) -> bool:
-        """Whether the record at a place is one that the original file does not have."""
+        """Return whether the record at an offset is inserted and not in the original file."""
         return self._line_at(offset).purpose not in ("record", "deleted", "gap")
 
     @property
     def label(self) -> str:
-        """What the file is, in a few words."""
+        """Short description of the file."""
         if self.dialect != "claude":
             return f"dialect {self.dialect}, converted"
         return f"{self._record_count} in the dialect {self._names}, converted"
 
     @property
     def description(self) -> str:
-        """What the file is, as the end of a sentence that begins with its name."""
+        """Description of the file as the predicate of a sentence."""
         if self.dialect != "claude":
             return f"is written in the dialect {self.dialect}"
         return f"has {self._record_count} in the dialect {self._names}"
@@ -153,32 +153,32 @@ class ConvertedSource:
         return " and ".join(sorted(set(self._forms.values())))
 
     def is_client(self, offset: int) -> bool:
-        """Whether the real client wrote the record at a place, and it is not hidden."""
+        """Return whether Claude Code wrote the record at an offset and it is not hidden."""
         line = self._line_at(offset)
         is_own = isinstance(line.made_from, Gap) or line.made_from.is_client
         return is_own and line.purpose in ("record", "gap")
 
     def is_changed(self, offset: int) -> bool:
-        """Whether the record at a place is not, byte for byte, one of the original file."""
+        """Return whether the record at an offset differs from the original bytes."""
         line = self._line_at(offset)
         made_from = line.made_from
         return isinstance(made_from, DialectRecord) and not _is_unchanged(made_from, line.purpose)
 
     def form_at(self, offset: int) -> Dialect:
-        """Return the form of the record at a place in the original file."""
+        """Return the dialect of the record at an offset of the original file."""
         return self._forms.get(offset, "claude")
 
     def hidden_ids(self) -> frozenset[str]:
-        """Return the ids of what is not part of the conversation: deleted, or not active."""
+        """Return the IDs of records outside the conversation: deleted or inactive."""
         rows = (line.made_from for line in self._lines)
         return frozenset(
             row.uuid for row in rows if isinstance(row, DialectRecord) and row.uuid and (row.deleted or row.inactive)
         )
 
     def deleted_records(self) -> dict[int, tuple[str, ...]]:
-        """Return which records of the original file are deleted, by where they lie.
+        """Return the deleted records of the original file by offset.
 
-        With each are the calls whose results alone are deleted of it; none where all of it is.
+        The value lists the calls of which only the results are deleted; empty if the whole record is deleted.
         """
         rows = (line.made_from for line in self._lines if line.purpose in ("record", "deleted"))
         return {
@@ -188,7 +188,7 @@ class ConvertedSource:
         }
 
     def records_to_resume(self) -> Iterator[Json]:
-        """Yield the records of a file that clients resume: what is hidden is left out."""
+        """Yield the records of a resumable file, without hidden records."""
         hidden = self.hidden_ids()
         for line in self._lines:
             row = line.made_from
@@ -201,7 +201,7 @@ class ConvertedSource:
             yield fields
 
     def unmatched_results(self) -> frozenset[int]:
-        """Return where results lie in the original file that no call could be found for."""
+        """Return the offsets in the original file of results without a matching call."""
         rows = (line.made_from for line in self._lines if line.purpose == "record")
         return frozenset(
             row.offset
@@ -210,9 +210,9 @@ class ConvertedSource:
         )
 
     def undecided_results(self) -> frozenset[int]:
-        """Return where results lie at the end of the file whose calls the next record may change.
+        """Return the offsets of results at the end of the file whose calls the next record may change.
 
-        They name no call, and a call of their response has no result yet.
+        They name no call, and their response has another call without a result.
         """
         rows = [line.made_from for line in self._lines if line.purpose == "record"]
         trailing: list[DialectRecord] = []
@@ -271,7 +271,7 @@ def _majority_dialect(votes: Counter[Dialect]) -> Dialect:
 
 
 def _is_unchanged(row: DialectRecord, purpose: _Purpose) -> bool:
-    """Whether a line is the original one: the client wrote it, and it stays where it was."""
+    """Return whether a line is identical to the original: written by Claude Code and not moved."""
     return purpose == "record" and row.is_client and client.keeps_parent(row)
 
 

@@ -1,7 +1,7 @@
-"""Whether a file has records in a dialect, and the file as the real client would have written it.
+"""Detection of dialects, and conversion of files and streams to Claude Code's format.
 
-A file of a dialect shows it at its beginning. Any other file is read first, as nearly none has such
-a record; whoever reads it sees the first one, and reads the file again, converted.
+A file in a dialect can usually be recognized by its beginning. Because dialects are rare, other files are read
+unconverted first; when a reader finds a record in a dialect, it reads the file again, converted.
 """
 
 from collections import Counter, deque
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _MAX_RECORDS: Final = 100
 _HEAD_SIZE: Final = 1 << 16
 _CERTAIN_MARGIN: Final = 2
-"""How many more messages must be of one kind than of others for the rest not to be looked at."""
+"""Lead in votes at which the dialect is decided without reading further messages."""
 
 
 def convert_if_dialect(source: Source, *, cap: int = LINE_CAP) -> Source:
-    """Return a source as the real client would have written it, if its beginning is in a dialect.
+    """Return a converted source if the beginning of the file is in a dialect.
 
-    Records of a dialect further down are found by whoever reads them: `convert_source`.
+    If a reader finds later records in a dialect, it must call `convert_source`.
     """
     if is_converted(source) or not begins_in_dialect(source, cap=cap):
         return source
@@ -37,16 +37,16 @@ def convert_if_dialect(source: Source, *, cap: int = LINE_CAP) -> Source:
 
 
 def convert_source(source: Source, *, cap: int = LINE_CAP) -> "ConvertedSource":
-    """Return a source as the real client would have written it."""
+    """Return a source converted to Claude Code's format."""
     from steno.format.dialects.converted_source import ConvertedSource
 
     return source if isinstance(source, ConvertedSource) else ConvertedSource(source, cap=cap)
 
 
 def convert_open(source: OpenSource, *, known: bool | None = None) -> OpenSource:
-    """Return an open file as the real client would have written it; it is closed with it.
+    """Return an open file, converted if needed; closing the result closes the file.
 
-    `known` says whether it has records in a dialect; without it only its beginning is looked at.
+    `known` states whether the file has records in a dialect; with None, its beginning decides.
     """
     if not (begins_in_dialect(source) if known is None else known):
         return source
@@ -54,7 +54,7 @@ def convert_open(source: OpenSource, *, known: bool | None = None) -> OpenSource
 
 
 def begins_in_dialect(source: Source, *, cap: int = LINE_CAP) -> bool:
-    """Whether most of the first messages of a file are written in a dialect."""
+    """Return whether most of the first messages of a file are in a dialect."""
     votes: Counter[Dialect] = Counter()
     for number, piece in enumerate(_first_pieces(source, cap)):
         if isinstance(piece, Record):
@@ -68,14 +68,14 @@ def begins_in_dialect(source: Source, *, cap: int = LINE_CAP) -> bool:
 
 
 def _first_pieces(source: Source, cap: int) -> Iterable[Piece]:
-    """Return the pieces a file begins with; mostly a little of it is enough."""
+    """Return the first pieces of a file; usually a small part of the file is sufficient."""
     head = source.read(0, _HEAD_SIZE)
     end = len(head) if len(head) == source.size else head.rfind(b"\n") + 1
     return read_bytes(head[:end]) if head.count(b"\n", 0, end) > _CERTAIN_MARGIN else read_pieces(source, cap=cap)
 
 
 def dialect_votes(record: Record) -> tuple[Dialect, ...]:
-    """Return what a record is written in, where it says so."""
+    """Return the dialects that a record is evidence for, or an empty tuple if it is ambiguous."""
     kind = record.type
     if kind in ROLES and record.message is not None and record.message.role:
         return ("claude",)
@@ -84,40 +84,40 @@ def dialect_votes(record: Record) -> tuple[Dialect, ...]:
 
 
 def dialect_of_source(source: Source) -> Dialect:
-    """Return the dialect that most messages of a file are written in."""
+    """Return the dialect of most messages of a file."""
     return source.dialect if is_converted(source) else "claude"
 
 
 def is_converted(source: object) -> TypeGuard["ConvertedSource"]:
-    """Whether a source is the converted form of another one."""
+    """Return whether a source is a converted one."""
     return getattr(source, "original", None) is not None and hasattr(source, "original_span")
 
 
 def hidden_ids(source: object) -> frozenset[str]:
-    """Return the ids of what is not part of a conversation: deleted, or on an inactive branch."""
+    """Return the IDs of records outside the conversation: deleted, or on an inactive branch."""
     return source.hidden_ids() if is_converted(source) else frozenset()
 
 
 def dialect_label(source: object) -> str:
-    """Return what a file with records in a dialect is, in a few words; nothing for any other."""
+    """Return a short description of a file with records in a dialect; empty for other files."""
     return source.label if is_converted(source) else ""
 
 
 def records_in_dialect(source: object) -> int:
-    """Return how many records of a file are in a form that the real client does not write."""
+    """Return the number of records in a file that are in a dialect."""
     return source.records_in_dialect if is_converted(source) else 0
 
 
-# A file that is followed is never read as a whole: a record is converted with those shortly before
-# it, enough to find the call of a result and the response of a line.
+# A followed file is never read completely: each record is converted together with the preceding ones, enough to find
+# the call of a result and the response of a line.
 _FEED_RECORDS: Final = 1000
 _FEED_BYTES: Final = 4 << 20
 _INSERTED: Final = 1 << 62
-"""Inserted records have no offset in the file: they are numbered from here on."""
+"""Inserted records have no offset in the file; they are numbered from this value."""
 
 
 class ConvertedFeed:
-    """Converts the pieces of a growing file as they come; yields none twice."""
+    """Converts the pieces of a growing file as they arrive; yields each piece once."""
 
     def __init__(self) -> None:
         self._recent: deque[Record] = deque()
@@ -174,13 +174,13 @@ class ConvertedFeed:
             if key in self._returned or purpose == "leaf":
                 continue
             if purpose == "record" and piece.uuid in hidden:
-                # On a branch that is not active.
+                # On an inactive branch.
                 continue
             self._returned.add(key)
             yield self._at_file_offset(piece, key[0], inserted=source.is_inserted(piece.offset))
 
     def _at_file_offset(self, record: Record, offset: int, *, inserted: bool) -> Record:
-        """Return a record at its place in the file, without an end that may not be one."""
+        """Return a record with its file offset, without a stop reason that may not be final."""
         if inserted:
             self._inserted += 1
             offset = self._inserted
@@ -191,7 +191,7 @@ class ConvertedFeed:
             fields = record.fields
             message = as_object(fields.get("message")) or {}
             if message.get("stop_reason") is not None:
-                # More lines of the response may come.
+                # More lines of the response may follow.
                 fields["message"] = {**message, "stop_reason": None}
                 line = encode_line(fields).rstrip(b"\n")
         piece = next(iter(read_pieces(BytesSource(line + b"\n"))))

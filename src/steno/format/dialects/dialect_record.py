@@ -1,4 +1,4 @@
-"""One record of a dialect: what the conversion needs of it, and the record in the client's form."""
+"""One record of a dialect: its parsed fields, and its form in Claude Code's format."""
 
 import re
 from datetime import timedelta
@@ -24,10 +24,10 @@ DialectRecordKind: TypeAlias = Literal[
     "summary",
     "other",
 ]
-"""What a record is for.
+"""Purpose of a record.
 
-prompt      words of a user
-answer      words, thinking or tool calls of the model
+prompt      text of a user
+answer      text, thinking or tool calls of the model
 result      the result of a tool call
 error       an error, which may be the result of a tool call
 note        any other message of the system
@@ -35,7 +35,7 @@ compacting, compacted, restoring, restored
             the four operations of `compact_system`
 preserved   `compact_prelude`: an older message that a compaction kept
 summary     `compact_recap`: the summary that a compaction wrote
-other       a type that neither description has; it is left as it is
+other       a type that neither description defines; it is not changed
 """
 _KINDS_BY_OPERATION: Final[dict[Any, DialectRecordKind]] = {
     "conversation_compacting": "compacting",
@@ -62,66 +62,66 @@ class DialectRecord(msgspec.Struct, eq=False, kw_only=True):
     length: int
     kind: DialectRecordKind
     form: Dialect | None = None
-    """The form it is written in; None where it could be of several, until its file decides."""
+    """Dialect of the record; None if ambiguous, until the file decides."""
     likely: Dialect = "claude"
-    """The form it has if its file does not decide."""
+    """Dialect to assume if the file does not decide."""
     uuid: str | None = None
     parent: str | None = None
     has_parent: bool = False
-    """Whether it says anything about its parent, be it that there is none."""
+    """Whether the record has a parent field, even if null."""
     sidechain: bool = False
     deleted: bool = False
     aborted: bool = False
     active: bool | None = None
     calls: tuple[str, ...] = ()
-    """The ids of its tool calls."""
+    """IDs of its tool calls."""
     results: tuple[str, ...] = ()
-    """The ids of the calls that it says it answers."""
+    """IDs of the calls whose results it contains."""
     deleted_calls: tuple[str, ...] = ()
-    """The ids of deleted calls that it has results of, beside those of others."""
+    """IDs of deleted calls whose results it contains, in addition to others."""
     text: bool = False
-    """Whether it has anything to say."""
+    """Whether it has content."""
     compact_command: bool = False
     metadata: Json = msgspec.field(default_factory=dict)
 
     parent_record: "DialectRecord | None" = None
-    """The record it follows in the converted file."""
+    """The previous record in the converted file."""
     parent_exists: bool = True
-    """Whether the file has the parent that it names, if it names one."""
+    """Whether the named parent exists in the file; true if none is named."""
     inactive: bool = False
-    """Whether it is on a branch that is not the active one."""
+    """Whether it is on an inactive branch."""
     response_start: "DialectRecord | None" = None
-    """The first record of the response that it belongs to."""
+    """The first record of its response."""
     calls_tools: bool = False
-    """Whether the response that begins with it calls tools."""
+    """Whether the response that starts with this record contains tool calls."""
     call: str = ""
-    """The call that a result or an error answers, where the record does not say so itself."""
+    """Call of a result or error that does not name it."""
     interrupts: Literal["", "prompt", "calls"] = ""
-    """What the user interrupted with it; a record that says so is inserted behind it."""
+    """What the user interrupted here; an interruption record is inserted after this one."""
     open_calls: tuple[str, ...] = ()
-    """The calls that were interrupted with it."""
+    """IDs of the interrupted calls."""
     boundary: bool = False
-    """Whether the boundary of a compaction is inserted before it."""
+    """Whether a compaction boundary is inserted before it."""
     drops_messages: bool = False
-    """Whether a compaction leaves out messages before it."""
+    """Whether a compaction drops messages before it."""
     kept_messages: "tuple[DialectRecord, ...]" = ()
-    """The messages before a compaction that it keeps."""
+    """Messages before a compaction that it keeps."""
     names_call: bool = True
-    """Whether a result says which call it answers; in `spec-000` none does."""
+    """Whether a result names its call; false for all results in `spec-000`."""
     by_command: bool = False
-    """Whether the user asked for the compaction."""
+    """Whether the user requested the compaction."""
 
     @property
     def is_client(self) -> bool:
-        """Whether the real client wrote it: it keeps its place, and flags of a dialect say nothing.
+        """Whether Claude Code wrote the record: it keeps its position, and dialect flags are ignored.
 
-        The client sends a record of its own form whatever `isDeleted` or `is_active` it has.
+        Claude Code sends records in its own format regardless of `isDeleted` and `is_active`.
         """
         return self.form == "claude"
 
 
 def read_dialect_record(fields: Json, dialect: Dialect, offset: int, length: int) -> DialectRecord:
-    """Return a record as the conversion needs it; `dialect` is what the record shows of its form."""
+    """Parse a record; `dialect` is the dialect suggested by the record itself."""
     kind = _kind_of(fields)
     content = message_content(fields)
     row = DialectRecord(
@@ -160,7 +160,7 @@ def read_dialect_record(fields: Json, dialect: Dialect, offset: int, length: int
 
 
 def assign_form(row: DialectRecord, dialect: Dialect) -> None:
-    """Say that a record which could be of any form is of the form of its file."""
+    """Assign the dialect of the file to an ambiguous record."""
     if row.form is None:
         row.form = row.likely if dialect == "claude" else dialect
     if row.is_client:
@@ -177,16 +177,16 @@ def _clear_flags(row: DialectRecord) -> None:
 
 
 def _is_ambiguous(fields: Json, dialect: Dialect) -> bool:
-    """Whether a record could be of another form than it seems: its file decides."""
+    """Return whether a record could be in another dialect than it seems, so that the file decides."""
     if dialect == "claude":
         return not _is_client_form(fields)
-    # A text is of one dialect, a time in milliseconds of the other.
+    # Plain text is used by one dialect, a time in milliseconds by the other.
     is_text = isinstance(fields.get("message"), str)
     return dialect == "spec-004" and is_text and fields.get("type") in ROLES
 
 
 def _is_client_form(fields: Json) -> bool:
-    """Whether a record has what only those of the real client have."""
+    """Return whether a record has features that only Claude Code's records have."""
     kind: Any = fields.get("type")
     if "cwd" in fields:
         return True
@@ -216,7 +216,7 @@ def _lookup(table: dict[Any, DialectRecordKind], value: Any, default: DialectRec
 
 
 def message_content(fields: Json) -> Any:
-    """Return what a record says: text, or a list of blocks; None where it says nothing."""
+    """Return the content of a record: text, a list of blocks, or None."""
     message: Any = fields.get("message")
     if isinstance(message, dict):
         return cast("Json", message).get("content")
@@ -248,7 +248,7 @@ _REWRITTEN_FIELDS: Final = frozenset(
         *("isError", "isDeleted", "isAborted", "is_active", "compactMetadata"),
     )
 )
-"""Fields that are written anew or have no meaning to the client; all others are taken over."""
+"""Fields that are rewritten or have no meaning for Claude Code; all others are copied."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _CLIENT_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _SESSION_FIELDS: Final = ("cwd", "sessionId", "version", "gitBranch")
@@ -261,7 +261,7 @@ _OPERATION_TEXTS: Final = {
 
 
 def client_fields(fields: Json, row: DialectRecord) -> Json:
-    """Return a record as the real client would have written it."""
+    """Return a record in Claude Code's format."""
     if row.is_client:
         return {**fields, "parentUuid": _parent_of(row)}
     match row.kind:
@@ -276,7 +276,7 @@ def client_fields(fields: Json, row: DialectRecord) -> Json:
 
 
 def successor_parent_id(row: DialectRecord | None) -> str | None:
-    """Return the id that what follows a row has as its parent: the row's, or that behind it."""
+    """Return the parent ID for records after a row: the row's ID, or that of an inserted record."""
     if row is None:
         return None
     if row.interrupts:
@@ -285,12 +285,12 @@ def successor_parent_id(row: DialectRecord | None) -> str | None:
 
 
 def derived_uuid(row: DialectRecord, purpose: str) -> str:
-    """Return the id of a record that is inserted beside a row; the same every time."""
+    """Return the ID of a record inserted next to a row; deterministic."""
     return str(uuid5(NAMESPACE_OID, f"{purpose} {row.uuid or ''} {row.offset}"))
 
 
 def client_time(value: Any) -> Any:
-    """Return a time as the client writes it; what is no time stays as it is.
+    """Format a time as Claude Code does; values that are not times are returned unchanged.
 
     >>> client_time(1738160130123)
     '2025-01-29T14:15:30.123Z'
@@ -305,18 +305,18 @@ def client_time(value: Any) -> Any:
     return value if time is None else time_text(time)
 
 
-# The records of the file
+# Records of the file
 
 
 def keeps_parent(row: DialectRecord) -> bool:
-    """Whether a record follows what it says that it follows."""
+    """Return whether a record keeps the parent that it names."""
     return not row.uuid or row.parent == row.uuid or _parent_of(row) == row.parent
 
 
 def _parent_of(row: DialectRecord) -> str | None:
     if row.boundary:
         return derived_uuid(row, "boundary")
-    # A parent that the file does not have stays named, so that it is found to be missing.
+    # A parent missing in the file stays named, so that checks report it.
     is_known = row.parent_record is not None or row.parent_exists
     return successor_parent_id(row.parent_record) if is_known else row.parent
 
@@ -339,7 +339,7 @@ def _prompt_record(fields: Json, row: DialectRecord) -> Json:
     if content is None and isinstance(fields.get("command"), str):
         content = fields["command"]
     if content is None:
-        # A command that says nothing: nothing of it may be sent.
+        # A command without content must not be sent.
         return {**_envelope(fields, row, "system"), "subtype": "informational", "content": "", "level": "info"}
     record = _envelope(fields, row, "user")
     record["message"] = {**_message_object(fields), "role": "user", "content": content}
@@ -472,7 +472,7 @@ def _compact_metadata(row: DialectRecord) -> Json:
 
 
 def _ids_with_interruption(row: DialectRecord) -> list[str | None]:
-    """Return the ids of a message and of what is inserted behind it."""
+    """Return the IDs of a message and of the interruption record inserted after it."""
     return [row.uuid, derived_uuid(row, "interruption")] if row.interrupts else [row.uuid]
 
 
@@ -481,7 +481,7 @@ def _message_object(fields: Json) -> Json:
     return cast("Json", message) if isinstance(message, dict) else {}
 
 
-# Records that are inserted
+# Inserted records
 
 
 def _session_fields(fields: Json) -> Json:
@@ -489,7 +489,7 @@ def _session_fields(fields: Json) -> Json:
 
 
 def deleted_fields(fields: Json, row: DialectRecord) -> Json:
-    """Return a deleted record: out of the conversation, and kept as it is."""
+    """Return a deleted record, which stays in the file but outside the conversation."""
     names = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain")
     record = {key: fields[key] for key in names if key in fields}
     record["parentUuid"] = successor_parent_id(row.parent_record)
@@ -508,7 +508,7 @@ def _text_of(content: Any) -> str:
 
 
 def compaction_boundary(fields: Json, row: DialectRecord) -> Json:
-    """Return the boundary that stands before what a compaction wrote."""
+    """Return the boundary record of a compaction."""
     before = successor_parent_id(row.parent_record)
     return {
         "parentUuid": None,
@@ -527,7 +527,7 @@ def compaction_boundary(fields: Json, row: DialectRecord) -> Json:
 
 
 def compaction_summary(fields: Json, row: DialectRecord) -> Json:
-    """Return the summary behind a compaction that keeps only some messages."""
+    """Return the summary record of a compaction that keeps only some messages."""
     text = row.metadata.get("summary")
     if not isinstance(text, str) or not text:
         total, kept_count = row.metadata.get("totalMessages"), len(row.kept_messages)
@@ -547,7 +547,7 @@ def compaction_summary(fields: Json, row: DialectRecord) -> Json:
 
 
 def interruption_record(fields: Json, row: DialectRecord) -> Json:
-    """Return the record that says that the user interrupted what stands before it."""
+    """Return a record of an interruption by the user."""
     content: Any = [{"type": "text", "text": _INTERRUPTED}]
     if row.interrupts == "calls":
         content = [
@@ -563,7 +563,7 @@ def interruption_record(fields: Json, row: DialectRecord) -> Json:
 
 
 def leaf_marker(fields: Json, row: DialectRecord) -> Json:
-    """Return the record that says where the active branch ends."""
+    """Return a record that marks the end of the active branch."""
     return {
         "type": "last-prompt",
         "leafUuid": successor_parent_id(row),
@@ -583,6 +583,6 @@ def _inserted_fields(fields: Json, row: DialectRecord, purpose: str) -> Json:
 
 
 def _time_after(value: Any) -> Any:
-    """Return a time as the client writes it, a millisecond later: some clients go by times."""
+    """Return a time one millisecond later, because some readers sort by time."""
     time = read_time(value) if isinstance(value, str | int | float) else None
     return value if time is None else time_text(time + _MILLISECOND)

@@ -1,10 +1,10 @@
-"""How the records of a dialect file relate: parents, calls and results, branches, compactions.
+"""Links between the records of a dialect file: parents, calls and results, branches, compactions.
 
-The descriptions leave open how records are linked: the parent of a parallel result may be its call,
-the last call or another result; a call has no id but that of its record; a deleted record stays in
-the chain, and a conversation continues after sub-agent records in the middle of it. Here each
-record gets the position that the real client would have given it: the lines of a response one after
-the other, then its results, then what follows. Then compactions are planned.
+The descriptions do not specify how records are linked: the parent of a parallel result may be its call, the last call
+or another result; a call has no ID except that of its record; a deleted record stays in the chain, and a conversation
+continues after sub-agent records in the middle of it. Here each record gets the position that Claude Code would have
+given it: the lines of a response in sequence, then its results, then the following records. Then compactions are
+planned.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,14 +13,14 @@ from typing import Any, Final, Self
 from steno.format.dialects.dialect_record import DialectRecord
 
 _MAX_RESPONSE_LINES: Final = 1000
-"""How many lines of a response are looked at for the call of a result."""
+"""Maximum number of lines of a response that are searched for the call of a result."""
 _MESSAGES: Final = frozenset(("prompt", "answer", "result", "error"))
 NOTE_KINDS: Final = frozenset(("note", "compacting", "compacted", "restoring", "restored"))
-"""What may stand between a call and its result."""
+"""Kinds of records allowed between a call and its result."""
 
 
 def link_records(rows: Sequence[DialectRecord]) -> None:
-    """Set in each row its place in the converted file, and what it belongs to."""
+    """Set the position of each row in the converted file, and the links between rows."""
     parents = _ParentIndex(rows)
     owners = _pair_results(rows, parents)
     _delete_with_calls(rows, owners)
@@ -31,7 +31,7 @@ def link_records(rows: Sequence[DialectRecord]) -> None:
 
 
 def messages_before(row: DialectRecord) -> list[DialectRecord]:
-    """Return the messages that lead to a row, in order; of those before a compaction, what it kept."""
+    """Return the messages before a row, in order; before a compaction, only those that it kept."""
     messages: list[DialectRecord] = []
     previous, seen = row.parent_record, {id(row)}
     while previous is not None and id(previous) not in seen:
@@ -61,7 +61,7 @@ class _ParentIndex:
                 before[row.sidechain] = row
 
     def _parent(self, row: DialectRecord, before: DialectRecord | None) -> DialectRecord | None:
-        # A record may leave its parent out: it then follows the one before it in the file.
+        # A record may omit its parent: it then follows the previous record of the file.
         names_parent = row.has_parent or row.is_client
         parent = self._by_uuid.get(row.parent or "") if names_parent else before
         if parent is row:
@@ -74,18 +74,18 @@ class _ParentIndex:
         return parent
 
     def parent_of(self, row: DialectRecord) -> DialectRecord | None:
-        """Return the record that a row follows, by what the file says."""
+        """Return the parent of a row according to the file."""
         return self._parents[id(row)]
 
     def parent_across_sidechain(self, row: DialectRecord) -> DialectRecord | None:
-        """Return what the main conversation has above a sub-agent's record.
+        """Return the parent of a sub-agent's record, continuing in the main conversation.
 
-        A sub-agent's first record may name no parent: then it belongs to the one before it.
+        A sub-agent's first record may name no parent: it then belongs to the previous record.
         """
         return self.parent_of(row) or self._main_before.get(id(row))
 
     def main_above(self, row: DialectRecord | None) -> DialectRecord | None:
-        """Return the nearest record of the main conversation from a row on."""
+        """Return the nearest record of the main conversation at or above a row."""
         seen: set[int] = set()
         while row is not None and row.sidechain and id(row) not in seen:
             seen.add(id(row))
@@ -93,7 +93,7 @@ class _ParentIndex:
         return None if row is None or row.sidechain else row
 
     def response_above(self, row: DialectRecord | None) -> Iterator[DialectRecord]:
-        """Yield the lines of the response that ends with a row, the last first."""
+        """Yield the lines of the response that ends with a row, last first."""
         for _ in range(_MAX_RESPONSE_LINES):
             if row is None or row.kind != "answer":
                 return
@@ -102,7 +102,7 @@ class _ParentIndex:
 
 
 def _are_parallel(first: DialectRecord, second: DialectRecord) -> bool:
-    """Whether two calls on the same parent were made together, and are no branches."""
+    """Return whether two calls with the same parent were made in parallel, not on two branches."""
     calls = bool(first.calls and second.calls) and first.kind == second.kind == "answer"
     calls = calls and not first.is_client
     return calls and first.active is None and second.active is None and bool(first.parent)
@@ -136,7 +136,7 @@ def _pair_results(rows: Sequence[DialectRecord], parents: _ParentIndex) -> dict[
 
 
 def _without_deleted_surplus(outcomes: list[DialectRecord], calls: int) -> list[DialectRecord]:
-    """Leave out what is deleted where there are more outcomes than calls: another one took its place."""
+    """If there are more outcomes than calls, drop deleted ones, which were replaced by others."""
     surplus = len(outcomes) - calls
     if surplus <= 0:
         return outcomes
@@ -147,7 +147,7 @@ def _without_deleted_surplus(outcomes: list[DialectRecord], calls: int) -> list[
 def _unnamed_results(
     rows: Sequence[DialectRecord], parents: _ParentIndex
 ) -> Iterable[tuple[DialectRecord, list[DialectRecord]]]:
-    """Return results and errors that name no call, by the line of a response they follow."""
+    """Return results and errors that name no call, grouped by the response line they follow."""
     anchors: dict[int, DialectRecord] = {}
     runs: dict[int, tuple[DialectRecord, list[DialectRecord]]] = {}
     for row in rows:
@@ -159,7 +159,7 @@ def _unnamed_results(
         if anchor is not None and anchor.sidechain and not row.sidechain:
             answered = runs.get(id(anchor), (anchor, ()))[1]
             if sum(len(line.calls) for line in parents.response_above(anchor)) <= len(answered):
-                # The main conversation goes on behind the sub-agent's records.
+                # The main conversation continues after the sub-agent's records.
                 parent = parents.main_above(anchor)
                 anchor = anchors.get(id(parent), parent)
         if anchor is None or anchor.kind != "answer":
@@ -172,7 +172,7 @@ def _unnamed_results(
 
 
 def _delete_with_calls(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord]) -> None:
-    """A result is deleted with its call: without it, nothing may be sent of it."""
+    """Delete results whose calls are deleted, because neither may be sent without the other."""
     for row in rows:
         if row.kind != "result" or not row.results:
             continue
@@ -187,14 +187,14 @@ def _delete_with_calls(rows: Sequence[DialectRecord], owners: dict[str, DialectR
 
 
 def _move_to_call_chain(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord]) -> None:
-    """A result is in the conversation of its call: the sub-agent's, or the main one."""
+    """Move each result to the conversation of its call: the sub-agent's or the main one."""
     for row in rows:
         caller = _calling_record(row, owners)
         if caller is not None and not row.is_client:
             row.sidechain = caller.sidechain
 
 
-# Places
+# Positions
 
 
 def _set_parents(rows: Sequence[DialectRecord], parents: _ParentIndex) -> None:
@@ -210,9 +210,9 @@ def _set_parents(rows: Sequence[DialectRecord], parents: _ParentIndex) -> None:
             if key in known:
                 parent = known[key]
                 break
-            known[key] = None  # what a ring ends in
+            known[key] = None  # result for a cycle
             path.append(parent)
-            # A sub-agent's first record begins a conversation of its own.
+            # A sub-agent's first record starts a separate conversation.
             ends = row.sidechain and not parent.sidechain
             crosses = parent.sidechain and not row.sidechain
             parent = None if ends else parents.parent_across_sidechain(parent) if crosses else parents.parent_of(parent)
@@ -221,7 +221,7 @@ def _set_parents(rows: Sequence[DialectRecord], parents: _ParentIndex) -> None:
 
 
 def _parent_of_client_record(row: DialectRecord, parents: _ParentIndex) -> DialectRecord | None:
-    """Return the record that one of the client's follows: the one it names, unless it is deleted."""
+    """Return the parent of a Claude Code record: the one it names, skipping deleted records."""
     parent, seen = parents.parent_of(row), {id(row)}
     while parent is not None and parent.deleted and id(parent) not in seen:
         seen.add(id(parent))
@@ -235,26 +235,26 @@ class _Response:
         self.answers = [first]
         self.results: list[DialectRecord] = []
         self.following: DialectRecord | None = None
-        """What was said before all results had come: it follows the last of them."""
+        """First record written before all results arrived: it is moved after the last result."""
         self.end: DialectRecord | None = None
-        """Where the conversation had come to by then."""
+        """Last record of the conversation at that point."""
 
     @property
     def tail(self) -> DialectRecord:
         return self.results[-1] if self.results else self.answers[-1]
 
     def add_result(self, result: DialectRecord) -> Self:
-        """Take in a result."""
+        """Append a result."""
         result.parent_record = self.tail
         self.results.append(result)
         return self
 
 
 def _order_responses(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord], parents: _ParentIndex) -> None:
-    """Put the lines of each response behind one another, then its results, then the rest."""
+    """Order the lines of each response, then its results, then the following records."""
     clusters: dict[int, _Response] = {}
     continuations: dict[int, DialectRecord | None] = {}
-    """Where the conversation goes on behind a result that came late."""
+    """Where the conversation continues after a late result."""
     previous = _previous_records(rows)
     for row in rows:
         if row.deleted:
@@ -262,10 +262,10 @@ def _order_responses(rows: Sequence[DialectRecord], owners: dict[str, DialectRec
         row.parent_record = continuations.get(id(row.parent_record)) or row.parent_record
         cluster = clusters.get(id(row.parent_record))
         if row.is_client and cluster is None:
-            # What the client wrote among its own records stays where it is.
+            # Records among Claude Code's own records stay in place.
             continue
         if row.kind == "answer" and not row.is_client:
-            # What follows a deleted prompt is an answer of its own.
+            # An answer after a deleted prompt is a separate response.
             joins = row.parent_record is not None and row.parent_record is parents.parent_of(row)
             clusters[id(row)] = _response_of(row, cluster if joins else None, cluster)
         elif (own_cluster := clusters.get(id(_calling_record(row, owners)))) is not None:
@@ -281,7 +281,7 @@ def _order_responses(rows: Sequence[DialectRecord], owners: dict[str, DialectRec
 
 
 def _previous_records(rows: Sequence[DialectRecord]) -> dict[int, DialectRecord | None]:
-    """Return what stands before each row in its conversation, by the order of the file."""
+    """Return the previous record of each row in its conversation, by file order."""
     previous: dict[int, DialectRecord | None] = {}
     last: dict[bool, DialectRecord] = {}
     for row in rows:
@@ -305,12 +305,12 @@ def _response_of(row: DialectRecord, current: _Response | None, previous: _Respo
 def _reorder_around_result(
     result: DialectRecord, response: _Response, previous: DialectRecord | None, clusters: dict[int, _Response]
 ) -> DialectRecord | None:
-    """Have what came before a result follow it; return where the conversation goes on behind it."""
+    """Move records before a result to after it; return where the conversation continues."""
     first = _first_between(result.parent_record, response, clusters)
     if first is not None:
         response.following, response.end = first, result.parent_record
     else:
-        # A result begins no branch: what the conversation came to meanwhile goes on.
+        # A result starts no branch: the conversation continues from its last record.
         first = _first_between(previous, response, clusters)
         if first is not None and first.active is not False and result.active is not False:
             response.following, response.end = first, previous
@@ -322,7 +322,7 @@ def _reorder_around_result(
 def _first_between(
     record: DialectRecord | None, response: _Response, clusters: dict[int, _Response]
 ) -> DialectRecord | None:
-    """Return the first record between a response and one that came later, if it leads there."""
+    """Return the first record between a response and a later record, if they are connected."""
     first: DialectRecord | None = None
     for _ in range(_MAX_RESPONSE_LINES):
         if record is None:
@@ -332,7 +332,7 @@ def _first_between(
         first, record = record, record.parent_record
     if record is not None or first is None or first.offset < response.first.offset:
         return None
-    # What a compaction kept begins without a parent.
+    # The messages kept by a compaction start without a parent.
     return first if first.kind in ("preserved", "summary") else None
 
 
@@ -348,7 +348,7 @@ def _mark_interrupted(row: DialectRecord, cluster: _Response | None) -> None:
         calls = [call for answer in cluster.answers for call in answer.calls]
         open_calls = tuple(call for call in calls if call not in answered)
         if open_calls and (cluster.tail is row or not answered.issuperset(row.calls)):
-            # What was interrupted is said behind the last line of the response.
+            # The interruption is recorded after the last line of the response.
             cluster.answers[-1].open_calls = open_calls
             cluster.answers[-1].interrupts = "calls"
         elif cluster.tail is row:
@@ -359,7 +359,7 @@ def _mark_interrupted(row: DialectRecord, cluster: _Response | None) -> None:
 
 
 def _mark_inactive(rows: Sequence[DialectRecord]) -> None:
-    """Mark the branches that are not active: said so, or another one of the fork is."""
+    """Mark inactive branches: those marked as inactive, or with an active sibling."""
     if all(row.active is None for row in rows):
         return
     active_path = _active_with_ancestors(rows)
@@ -372,7 +372,7 @@ def _mark_inactive(rows: Sequence[DialectRecord]) -> None:
         row.inactive = not row.deleted and not row.sidechain and _descends_from(row, inactive_starts, known)
     messages = [row for row in rows if row.kind in _MESSAGES and not (row.deleted or row.sidechain)]
     if all(row.inactive for row in messages):
-        # A file that calls nothing active has no other branch to show.
+        # A file without any active record has no other branch to show.
         for row in rows:
             row.inactive = False
 
@@ -380,7 +380,7 @@ def _mark_inactive(rows: Sequence[DialectRecord]) -> None:
 def _starts_inactive_branch(row: DialectRecord, active_forks: set[int]) -> bool:
     if row.active is False:
         return True
-    # The results of a client's calls hang on them beside what goes on.
+    # Results of Claude Code's parallel calls are siblings of the continuing conversation.
     begins = row.kind in ("prompt", "answer", "preserved", "summary") or not row.is_client
     return begins and row.parent_record is not None and id(row.parent_record) in active_forks
 
@@ -394,7 +394,7 @@ def _descends_from(row: DialectRecord, inactive_starts: set[int], known: dict[in
         if key in known:
             answer = known[key]
             break
-        known[key] = False  # what a ring ends in
+        known[key] = False  # result for a cycle
         path.append(key)
         if key in inactive_starts:
             answer = True
@@ -415,7 +415,7 @@ def _active_with_ancestors(rows: Sequence[DialectRecord]) -> set[int]:
 
 
 def plan_compactions(rows: Sequence[DialectRecord]) -> None:
-    """Decide for each compaction where its boundary stands, and which messages it keeps."""
+    """Determine the boundary position and the kept messages of each compaction."""
     restored = _undone_compactions(rows)
     for row in rows:
         if row.kind == "compacted" and not (row.deleted or row.sidechain):
@@ -430,7 +430,7 @@ def plan_compactions(rows: Sequence[DialectRecord]) -> None:
 
 
 def _undone_compactions(rows: Sequence[DialectRecord]) -> set[int]:
-    """Return the compactions that were undone: each one that leads to a restoration."""
+    """Return the compactions that were undone by a later restoration."""
     undone: set[int] = set()
     seen: set[int] = set()
     for row in rows:
@@ -446,7 +446,7 @@ def _undone_compactions(rows: Sequence[DialectRecord]) -> set[int]:
 
 
 def _plan_operation(row: DialectRecord, *, restored: bool) -> None:
-    """Decide what a `conversation_compacted` leaves: it says how many messages, not which."""
+    """Determine the effect of a `conversation_compacted`, which only has the number of kept messages."""
     messages = messages_before(row)
     prompt = next((message for message in reversed(messages) if message.kind == "prompt"), None)
     row.by_command = prompt is not None and prompt.compact_command
@@ -454,7 +454,7 @@ def _plan_operation(row: DialectRecord, *, restored: bool) -> None:
     if restored or not isinstance(kept_count, int) or isinstance(kept_count, bool) or kept_count < 0:
         return
     start = max(0, len(messages) - kept_count)
-    # What is kept begins with a prompt, as every conversation does.
+    # The kept messages start with a prompt, as every conversation does.
     while 0 < start < len(messages) and messages[start].kind != "prompt":
         start -= 1
     row.drops_messages = start > 0
@@ -462,7 +462,7 @@ def _plan_operation(row: DialectRecord, *, restored: bool) -> None:
 
 
 def _plan_boundary(row: DialectRecord, before: DialectRecord | None) -> None:
-    """Decide where the boundary of a `compact_prelude` or `compact_recap` stands."""
+    """Determine the boundary position of a `compact_prelude` or `compact_recap`."""
     if row.parent_record is None:
         row.parent_record = before
     row.boundary = row.parent_record is None or row.parent_record.kind != "preserved"

@@ -1,7 +1,7 @@
-"""Accounts for every byte of every file: searched, or why not. The sums are the sizes of the files.
+"""Accounts for every byte of every file: searched, or why not. The sums equal the file sizes.
 
-Each string is classified by its place in the record, independently of `steno.index.searchable_text`,
-and the result is compared with the text that the index was given.
+Each string is classified by its position in the record, independently of `steno.index.searchable_text`, and the result
+is compared with the text in the index.
 """
 
 import re
@@ -34,31 +34,31 @@ _UNSEARCHED_REASONS: Final = {
 }
 _TITLE_FIELDS: Final = ("customTitle", "aiTitle", "summary")
 _BINARY_BLOCK_TYPES: Final = frozenset(("image", "document"))
-# A word of 512 bytes has at least 128 letters.
+# A word of 512 bytes has at least 128 characters.
 _LONG_WORD: Final = re.compile(r"[^\W_]{128,}")
 
 
 class ClassifiedStrings(msgspec.Struct):
-    """How many bytes of strings a record has, by what becomes of them."""
+    """Bytes of the strings in a record, by classification."""
 
     sizes: Counter[str]
     is_mismatched: bool = False
-    """Whether the index was given other words than these."""
+    """Whether the classified text differs from the indexed text."""
 
 
 def unsearched_reason(line: IndexedLine) -> str:
-    """Return why nothing of a record is searched; nothing for most records."""
+    """Return why a record is not searched; empty for most records."""
     return _UNSEARCHED_REASONS.get(line.type or "", "") if line.message is None else ""
 
 
 def classify_strings(line: IndexedLine, data: bytes, searched_text: str) -> ClassifiedStrings:
-    """Return what becomes of the strings of a record, of which `said` is searched."""
+    """Classify the strings of a record by comparison with its `searched_text`."""
     fields = decode_json(data)
     classified = list(_classify_fields(line, fields, searched_text))
     character_count = sum(_character_count(string) for reason, string in classified if reason == "words")
     is_mismatched = character_count != _character_count(searched_text)
     if is_mismatched:
-        # Not laid out as messages are: in a dialect, or damaged.
+        # Not structured like a message: in a dialect, or damaged.
         classified = [("words" if leaf in searched_text else "state", leaf) for leaf in _iter_strings(fields)]
     sizes: Counter[str] = Counter()
     for reason, leaf in classified:
@@ -73,7 +73,7 @@ def classify_strings(line: IndexedLine, data: bytes, searched_text: str) -> Clas
 
 
 def _character_count(text: str) -> int:
-    """Return how many letters a text has; line ends may have been put between strings."""
+    """Return the number of characters except newlines, which may have been added between strings."""
     return len(text) - text.count("\n")
 
 
@@ -108,7 +108,7 @@ def _classify_note(line: IndexedLine, name: str, value: Any) -> Iterator[tuple[s
 
 
 def _classify_result_copy(line: IndexedLine, value: Any, searched_text: str) -> Iterator[tuple[str, str]]:
-    """Yield the strings of the client's own copy of a result."""
+    """Classify the strings of the client's structured copy of a tool result."""
     if is_result_copy(line.tool_use_result) or not _has_tool_result(line):
         yield from _classify_as("repeat", value)
         return
@@ -119,7 +119,7 @@ def _classify_result_copy(line: IndexedLine, value: Any, searched_text: str) -> 
         if is_binary(string):
             yield "data", string
         else:
-            # It was added to each result that does not say it.
+            # It was added to each result that does not contain it.
             for block, text in zip(results, texts, strict=True):
                 if block.type == "tool_result" and string not in text:
                     yield "words", string
@@ -202,41 +202,40 @@ def _iter_strings(value: Any) -> Iterator[str]:
 
 AUDIT_REASONS: Final = {
     "words": "searched: prompts, answers, thinking, inputs, outputs, notes, titles, summaries",
-    "form": "not words: keys, ids, times, figures, the signs of JSON",
-    "repeat": "the client's own copy of results, which of an edit holds the whole file before; the last prompt",
-    "progress": "what sub-agents and commands printed on the way; where the sub-agent's file is "
-    "missing this is the only copy",
-    "state": "state of the client: file snapshots, modes, fields beside a message",
-    "base64": "pictures, documents, signatures",
-    "data": "strings of more than 4,096 letters without a space",
+    "form": "not text: keys, IDs, times, numbers, JSON syntax",
+    "repeat": "structured copies of tool results (for an edit, the whole original file); the last prompt",
+    "progress": "progress output of sub-agents and commands; the only copy if the sub-agent's file is missing",
+    "state": "state of Claude Code: file snapshots, modes, fields outside the message",
+    "base64": "images, documents, signatures",
+    "data": "strings of more than 4,096 characters without a space",
     "long": f"words of {MAX_TOKEN_SIZE} bytes or more",
-    "unread": "behind the last whole line that was read: the next sync reads on from there",
-    "unreadable": "lines that hold no record: torn, zero bytes, longer than 64 MiB; `steno check`",
-    "missing": "records that should be in the index and are not: `steno sync --rebuild`",
-    "gone": "files that are gone and not archived: still found, but cannot be shown",
+    "unread": "after the last complete line read; the next sync continues from there",
+    "unreadable": "lines without a record: incomplete, zero bytes, longer than 64 MiB; run `steno check`",
+    "missing": "records missing from the index; run `steno sync --rebuild`",
+    "gone": "deleted files that are not archived: found, but cannot be shown",
 }
-"""What becomes of bytes; everything but `words` and `form` is worth a look."""
+"""Classification of bytes; all except `words` and `form` deserve attention."""
 
 
 class FileAudit(msgspec.Struct):
-    """What became of the bytes of one file."""
+    """The classified bytes of one file."""
 
     path: str
     size: int
     bytes: Counter[str]
     records: Counter[str]
     documents: int = 0
-    """How many texts of it the index should hold."""
+    """Number of texts expected in the index."""
     indexed: int = 0
-    """How many it holds."""
+    """Number of texts in the index."""
     mismatched: int = 0
-    """Records in which another length was indexed than was found to be words."""
+    """Number of records whose indexed text differs in length from the classified text."""
     gone: bool = False
     problem: str = ""
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that can be searched in it is."""
+        """Whether all searchable text of the file is indexed."""
         lacking = sum(self.bytes[name] for name in ("unread", "unreadable", "missing", "gone"))
         return not lacking and self.documents == self.indexed and not self.mismatched
 
@@ -244,7 +243,7 @@ class FileAudit(msgspec.Struct):
 def audit_index(
     connection: sqlite3.Connection, texts: TextIndex, on_progress: Callable[[int], None]
 ) -> Iterator[FileAudit]:
-    """Yield one account for each file, in the order of their paths."""
+    """Yield the audit of each file, sorted by path."""
     from tantivy import Query
 
     texts.index.reload()
@@ -287,12 +286,12 @@ class _ByteCounter:
         self._message_offsets = message_offsets
 
     def run(self, source: "Source", end: int) -> None:
-        """Count everything up to where the index has read."""
+        """Count all bytes that the index has read."""
         bytes_, records = self.account.bytes, self.account.records
         for piece in decoded_lines(source):
             if isinstance(piece, Gap):
                 if piece.offset < end:
-                    # A blank line is damaged in no way.
+                    # A blank line is not damaged.
                     bytes_["unreadable" if piece.damage else "form"] += piece.length
                     records["unreadable"] += bool(piece.damage)
             elif isinstance(piece, Record):
@@ -320,7 +319,7 @@ class _ByteCounter:
         account.records["words" if searched_text else "form"] += 1
 
     def _count_strings(self, classified: ClassifiedStrings, length: int) -> None:
-        """Share out the bytes of a record; what is no string is its form."""
+        """Add the bytes of a record to the totals; bytes outside strings count as form."""
         account = self.account
         account.mismatched += classified.is_mismatched
         for reason, size in classified.sizes.items():

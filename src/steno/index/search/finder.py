@@ -1,9 +1,8 @@
 """Finds the messages that match a query, counts them by file and groups them by session.
 
-All words must occur in one message, which is one record of a file, possibly in several parts of it.
-Filters select the parts that are searched. A word matches as typed; when no message has all of them,
-words that contain them match too. Counts come from the search engine where it can answer, so that a
-common word does not need a list of all hits.
+All words must occur in one message, which is one record of a file, possibly in several of its parts. Filters select the
+parts that are searched. A word matches as typed; if no message contains all words, longer words that contain them match
+too. Counts come from the search engine where possible, so that a common word does not require a list of all hits.
 """
 
 import os
@@ -50,48 +49,48 @@ _DOCUMENTS_PER_MESSAGE: Final = 4
 
 
 class QueryForms(msgspec.Struct):
-    """What is looked for, in the forms it may have."""
+    """The words of a query in all their forms."""
 
     groups: list[_TermForms]
-    """One form of each must be there."""
+    """At least one form of each group must match."""
     excluded: list[_TermForms]
     ignored: list[str]
-    """Words that the index cannot know; `why_ignored` says why."""
+    """Words that the index cannot contain; see `ignored_reason`."""
 
 
 class SearchResult(msgspec.Struct):
-    """The messages that have it, in the order asked for."""
+    """The matching messages in the requested order."""
 
     messages: list[int]
     query_forms: QueryForms
     scope: SearchScope
     is_widened: bool = False
-    """Whether words were taken inside longer words, because they were not found as typed."""
+    """Whether longer words were matched because the words did not match as typed."""
 
 
 def open_finder(
     index: SessionIndex, parse_time: TimeRangeParser, absent_substrings: set[str] | None = None
 ) -> "Finder":
-    """Return what looks for words in an index.
+    """Return a finder for an index.
 
-    `absent` keeps which letters stand in no word, for as long as the index does not change.
+    `absent_substrings` caches substrings that occur in no word, until the index changes.
 
     Raises:
-        WordsDamaged: the words are damaged, or gone.
+        TextIndexDamaged: the full-text index is damaged or missing.
     """
     text_folder = os.path.join(index.location.folder, TEXT_FOLDER)
-    hint = f"remove {text_folder}, then `steno sync --rebuild`"
+    hint = f"Remove {text_folder}, then run `steno sync --rebuild`."
     try:
         finder = Finder(index.connection, index.texts, parse_time, absent_substrings)
     except ValueError as error:
-        raise TextIndexDamaged(f"the words of the index in {text_folder} are damaged", hint=hint) from error
+        raise TextIndexDamaged(f"the full-text index in {text_folder} is damaged", hint=hint) from error
     if finder.is_text_missing:
-        raise TextIndexDamaged(f"the words of the index are not in {text_folder} any more", hint=hint)
+        raise TextIndexDamaged(f"the full-text index in {text_folder} is missing", hint=hint)
     return finder
 
 
 class Finder:
-    """Looks for words in an index."""
+    """Search in one index."""
 
     def __init__(
         self,
@@ -110,12 +109,12 @@ class Finder:
 
     @property
     def has_split_messages(self) -> bool:
-        """Whether any message has several documents."""
+        """Whether any message consists of several documents."""
         return self._searcher.doc_freq("tag", SPLIT_TAG) > 0
 
     @property
     def is_text_missing(self) -> bool:
-        """Whether there are no words at all, although the tables know of some."""
+        """Whether the full-text index is empty although the database has messages."""
         statement = "SELECT EXISTS (SELECT 1 FROM names) AND EXISTS (SELECT 1 FROM messages)"
         has_messages = self._connection.execute(statement).fetchone()[0]
         return bool(has_messages) and not self._searcher.num_docs
@@ -123,12 +122,12 @@ class Finder:
     def find(
         self, query: Query, order: SearchOrder = "newest", *, require_terms: bool = True, limit: int | None = None
     ) -> SearchResult:
-        """Return the messages that have what a query asks for, or the `first` so many of them.
+        """Return the messages that match a query, at most `limit`.
 
-        `alone`: nothing else is asked for, so a query must want something.
+        With `require_terms` the query must contain search words or filters.
 
         Raises:
-            BadRequest: it asks for nothing, or for what cannot be looked for.
+            BadRequest: the query is empty or cannot be searched.
         """
         scope = build_scope(self._connection, query.filters, self._parse_time)
         query_forms = self._query_forms(query, widen_terms=False)
@@ -144,17 +143,17 @@ class Finder:
         try:
             messages = self._search_by_word(widened_forms, scope, order)[:limit]
         except QueryTooComplex:
-            # So many words have it inside that it says nothing.
+            # Too many words contain it to be meaningful.
             messages = []
         return SearchResult(messages, widened_forms if messages else query_forms, scope, is_widened=bool(messages))
 
-    # What a survey asks for
+    # For counting hits
 
     def engine_clauses(self, query: Query) -> "tuple[SearchResult, list[Clause]] | None":
-        """Return a query as the engine alone can answer it; None where it cannot, or only slowly.
+        """Return the query as engine conditions; None if the engine cannot answer it, or only slowly.
 
         Raises:
-            BadRequest: it asks for nothing, or for what cannot be looked for.
+            BadRequest: the query is empty or cannot be searched.
         """
         from tantivy import Occur, Query
 
@@ -170,13 +169,13 @@ class Finder:
             or any(map(is_slow_form, forms))
         ):
             return None
-        groups = [self._any_form_query(some) for some in query_forms.groups] or [Query.all_query()]
+        groups = [self._any_form_query(term_forms) for term_forms in query_forms.groups] or [Query.all_query()]
         clauses = [(Occur.Must, group) for group in groups]
-        clauses += [(Occur.MustNot, self._any_form_query(some)) for some in query_forms.excluded]
+        clauses += [(Occur.MustNot, self._any_form_query(term_forms)) for term_forms in query_forms.excluded]
         return SearchResult([], query_forms, scope), [*clauses, *self._limit_clauses(scope)]
 
     def count_by_file(self, clauses: "Sequence[Clause]") -> dict[int, int]:
-        """Return how many documents fit, for each file."""
+        """Return the number of matching documents for each file."""
         from tantivy import Query
 
         histogram = {"field": "message", "interval": float(1 << FILE_ID_SHIFT), "min_doc_count": 1}
@@ -188,11 +187,11 @@ class Finder:
         return {int(bucket["key"]) >> FILE_ID_SHIFT: int(bucket["doc_count"]) for bucket in buckets}
 
     def find_messages(self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None = None) -> list[int]:
-        """Return the messages that fit, or the `first` so many of them, in order."""
+        """Return the matching messages in order, at most `limit`."""
         return list(self._first_messages(clauses, order, limit))[:limit]
 
     def files_clause(self, files: Iterable[int]) -> "Clause":
-        """Return the condition that something stands in one of some files."""
+        """Return the condition that a document belongs to one of some files."""
         from tantivy import Occur, Query
 
         return Occur.Must, Query.term_set_query(self.schema, "file", sorted(files))
@@ -210,22 +209,22 @@ class Finder:
             return tuple(collected)
 
         groups = [forms(group, widen=widen_terms) for group in query.required]
-        unwanted = [forms((word,), widen=False) for word in query.excluded]
-        return QueryForms([g for g in groups if g], [u for u in unwanted if u], ignored)
+        excluded = [forms((word,), widen=False) for word in query.excluded]
+        return QueryForms([g for g in groups if g], [e for e in excluded if e], ignored)
 
     @staticmethod
     def _refuse_empty(query: Query, query_forms: QueryForms, *, require_terms: bool) -> None:
         if sum(len(forms) for forms in (*query_forms.groups, *query_forms.excluded)) > _MAX_FORMS:
-            raise BadRequest(f"more than {_MAX_FORMS} words", hint="fewer find the same")
+            raise BadRequest(f"more than {_MAX_FORMS} words", hint="Use fewer words.")
         if query_forms.groups or not require_terms:
             return
         if query_forms.ignored:
-            hint = "`steno search --regex` looks for anything"
+            hint = "Use `steno search --regex` to search for any text."
             raise BadRequest(ignored_reason(query_forms.ignored[0]), hint=hint)
         if query.excluded and not query.filters:
-            raise BadRequest("only words to leave out", hint="a dash means `not`; in quotes it is a word: '\"-x\"'")
+            raise BadRequest("only excluded words", hint="A dash excludes a word; quote it to search for it: '\"-x\"'")
         if not query.filters:
-            raise BadRequest("nothing to look for", hint="steno search WORDS…")
+            raise BadRequest("empty query", hint="Run `steno search WORDS…`.")
 
     def _search_together(
         self, query_forms: QueryForms, scope: SearchScope, order: SearchOrder, limit: int | None = None
@@ -234,23 +233,23 @@ class Finder:
 
         limits = self._limit_clauses(scope)
         groups = [self._any_form_query(forms) for forms in query_forms.groups]
-        unwanted = [self._any_form_query(forms) for forms in query_forms.excluded]
+        excluded = [self._any_form_query(forms) for forms in query_forms.excluded]
         clauses = [(Occur.Must, term_query) for term_query in groups or [Query.all_query()]]
-        clauses += [(Occur.MustNot, each) for each in unwanted]
-        needs_join = (len(groups) > 1 or bool(unwanted)) and self.has_split_messages
-        # Where some fall away or are put in between, the first ones are known only at the end.
+        clauses += [(Occur.MustNot, term_query) for term_query in excluded]
+        needs_join = (len(groups) > 1 or bool(excluded)) and self.has_split_messages
+        # If messages are removed or inserted below, the first ones are known only at the end.
         early_limit = None if needs_join or scope.selects_messages else limit
         messages = self._first_messages([*clauses, *limits], order, early_limit)
         if needs_join:
-            self._join_split_messages(messages, groups, unwanted, limits, order)
+            self._join_split_messages(messages, groups, excluded, limits, order)
         return [message for message in messages if not scope.selects_messages or scope.includes_message(message)][
             :limit
         ]
 
     def _search_by_word(self, query_forms: QueryForms, scope: SearchScope, order: SearchOrder) -> list[int]:
-        """Ask for one word after the other, each once: what is inside others takes long to find.
+        """Query each word once, because searching inside words is slow.
 
-        The longest is the least likely, and where there is none the others need not be asked for.
+        Starts with the longest word, which is the least frequent: if it does not occur, the others need no query.
         """
         from tantivy import Occur
 
@@ -278,10 +277,10 @@ class Finder:
         return [message for message in ordered if not scope.selects_messages or scope.includes_message(message)]
 
     def _is_absent(self, forms: _TermForms) -> bool:
-        """Whether each form has letters in it that stand in no word: who types on need not wait."""
+        """Return whether each form contains a substring known to occur in no word, as when typing continues."""
         substrings = tuple(self._absent_substrings)
         return bool(substrings) and all(
-            any(letters in part for _, piece in form.tokens for part in piece for letters in substrings)
+            any(substring in part for _, piece in form.tokens for part in piece for substring in substrings)
             for form in forms
         )
 
@@ -289,7 +288,7 @@ class Finder:
         return [*scope.clauses(self.schema), *self._unfinished_batch_clauses()]
 
     def _unfinished_batch_clauses(self) -> "list[Clause]":
-        """Leave out what a sync is just adding, or had added when it was cut off."""
+        """Exclude documents of a sync that is running or was interrupted."""
         from tantivy import Occur, Query
 
         rows = self._connection.execute("SELECT id FROM batches WHERE open")
@@ -305,8 +304,8 @@ class Finder:
         return Query.boolean_query([(Occur.Should, query) for query in queries])
 
     def _first_messages(self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None) -> dict[int, float]:
-        """Return at least the first so many messages that fit, and what they are ordered by."""
-        # A message may have several documents, each of which is found.
+        """Return at least the first `limit` matching messages with their sort values."""
+        # A message may consist of several documents, each of which is a hit.
         document_limit = limit * _DOCUMENTS_PER_MESSAGE if limit and self.has_split_messages else limit
         messages = self._search_messages(clauses, order, document_limit)
         if limit and 0 < len(messages) < limit:
@@ -316,10 +315,10 @@ class Finder:
     def _search_messages(
         self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None = None
     ) -> dict[int, float]:
-        """Return the messages of the first documents that fit, and what they are ordered by."""
+        """Return the messages of the first matching documents with their sort values."""
         limit = max(1, self._searcher.num_docs) if limit is None else limit
         if limit < 1:
-            return {}  # the engine cannot be asked for none
+            return {}  # the engine does not accept a limit of 0
         if order == "oldest":
             dated, undated = self._date_clauses()
             hits = self._search_documents([*clauses, dated], order, limit)
@@ -332,14 +331,14 @@ class Finder:
         values = [value or 0 for value, _ in hits]
         value_by_message: dict[int, float] = dict(zip(messages, values, strict=True))
         if len(value_by_message) < len(values):
-            # The first document of a message says where it stands.
+            # The first document of a message determines its position.
             value_by_message.clear()
             for message, value in zip(messages, values, strict=True):
                 value_by_message.setdefault(message, value)
         return value_by_message
 
     def _date_clauses(self) -> "tuple[Clause, Clause]":
-        """Return what has a time, and what has none: it bears a zero, which is not early."""
+        """Return conditions for documents with and without a time; a missing time is stored as 0."""
         from tantivy import FieldType, Occur, Query
 
         time_field = self.schema, "time", FieldType.Integer
@@ -364,7 +363,7 @@ class Finder:
         self,
         messages: dict[int, float],
         groups: "list[tantivy.Query]",
-        unwanted: "list[tantivy.Query]",
+        excluded: "list[tantivy.Query]",
         limits: "list[tuple[tantivy.Occur, tantivy.Query]]",
         order: SearchOrder,
     ) -> None:
@@ -377,12 +376,16 @@ class Finder:
             joined = {at: joined[at] for at in joined if at in group_messages} if number else group_messages
             if not joined:
                 break
-        excluded: set[int] = set()
-        for group_query in unwanted:
-            excluded.update(self._search_messages([(Occur.Must, group_query), split, *limits], order))
-        for message in excluded.intersection(messages):
+        excluded_messages: set[int] = set()
+        for group_query in excluded:
+            excluded_messages.update(self._search_messages([(Occur.Must, group_query), split, *limits], order))
+        for message in excluded_messages.intersection(messages):
             del messages[message]
-        added = {each: at for each, at in joined.items() if each not in messages and each not in excluded}
+        added = {
+            message: at
+            for message, at in joined.items()
+            if message not in messages and message not in excluded_messages
+        }
         if added:
             key, back = (_oldest_first_key, False) if order == "oldest" else (itemgetter(1), True)
             ordered = sorted([*messages.items(), *added.items()], key=key, reverse=back)
@@ -391,8 +394,8 @@ class Finder:
 
 
 def ignored_reason(word: str) -> str:
-    """Say why a word cannot be looked for."""
-    if any(letter.isalnum() for letter in word):
+    """Return why a word cannot be searched."""
+    if any(character.isalnum() for character in word):
         return f"{word[:_MAX_QUOTED_LENGTH]!r}… is longer than any word in the index"
     return f"no letter or digit in {word[:_MAX_QUOTED_LENGTH]!r}"
 
@@ -406,45 +409,43 @@ def _convert_engine_errors() -> Generator[None]:
     try:
         yield
     except ValueError as error:
-        if any(sign in str(error).lower() for sign in DAMAGE_MESSAGES):
-            raise TextIndexDamaged(f"the words of the index are damaged: {error}") from error
+        if any(message in str(error).lower() for message in DAMAGE_MESSAGES):
+            raise TextIndexDamaged(f"the full-text index is damaged: {error}") from error
         if "expansions" in str(error):
-            raise QueryTooComplex(
-                "too many words fit a part of this phrase", hint="write more letters of them"
-            ) from error
+            raise QueryTooComplex("too many words match part of this phrase", hint="Use longer words.") from error
         raise QueryTooComplex(
-            "The query is too complex", hint="Use fewer or shorter words, or fewer wildcards."
+            "the query is too complex", hint="Use fewer or shorter words, or fewer wildcards."
         ) from error
 
 
 FIRST_FETCH: Final = 256
 FETCH_GROWTH: Final = 8
-"""How many first messages are asked for, and how many times as many when they do not fill a page."""
+"""Number of messages fetched first, and growth factor if they do not fill a page."""
 _FirstMessages: TypeAlias = Callable[[int, Collection[int] | None], list[int]]
 
 
 class HitCounts:
-    """What was found."""
+    """The hits of a query, counted by file."""
 
     def __init__(self, result: SearchResult, counts_by_file: dict[int, int], get_first: _FirstMessages) -> None:
         self.query_forms = result.query_forms
         self.scope = result.scope
         self.is_widened = result.is_widened
-        """Whether words were taken inside longer words, because they were not found as typed."""
+        """Whether longer words were matched because the words did not match as typed."""
         self.counts_by_file = counts_by_file
-        """How many messages have it, for each file."""
+        """Number of matching messages for each file."""
         self._get_first = get_first
 
     def first_messages(self, limit: int, files: Collection[int] | None = None) -> list[int]:
-        """Return the first so many messages in the order asked for, of some files if any are given."""
+        """Return the first messages in the requested order, optionally of some files only."""
         return self._get_first(limit, files)
 
 
 def count_hits(finder: Finder, query: Query, order: SearchOrder = "newest") -> HitCounts:
-    """Look for what a query asks for, as `Finder.find` does.
+    """Run a query and count the hits; see `Finder.find`.
 
     Raises:
-        BadRequest: it asks for nothing, or for what cannot be looked for.
+        BadRequest: the query is empty or cannot be searched.
     """
     engine_result = finder.engine_clauses(query)
     if engine_result is not None:
@@ -458,7 +459,7 @@ def count_hits(finder: Finder, query: Query, order: SearchOrder = "newest") -> H
 
 
 def _count_messages(finder: Finder, clauses: "Sequence[Clause]") -> dict[int, int]:
-    """Count the messages that fit; those of several documents are listed, and count once."""
+    """Count the matching messages; those with several documents are listed, to count them once."""
     from tantivy import Occur, Query
 
     if not finder.has_split_messages:
@@ -502,29 +503,29 @@ class _ListedMessages:
 
 
 class HitGroup(msgspec.Struct):
-    """A session, and what was found in it and in the sub-agents that worked for it."""
+    """A session with the hits in it and in its sub-agents."""
 
     id: str
     title: str = ""
     project: str = ""
     branch: str = ""
     path: str = ""
-    """Where its file lies or lay; a sub-agent's when its own is not in the index."""
+    """Original path of its file, or of a sub-agent's file if its own is not indexed."""
     ended: int | None = None
     gone: bool = False
     has_session_file: bool = True
-    """Whether its own file is in the index, and not only those of its sub-agents."""
+    """Whether the session's own file is indexed, not only those of its sub-agents."""
     has_rewound_turns: bool = False
-    """Whether turns were taken back, so that they count otherwise in the story than in the file."""
+    """Whether turns were rewound, so that turn numbers in the conversation differ from the file."""
     messages: list[int] = []
     agents: dict[int, str] = {}
-    """The files of sub-agents in which something was found, and their ids."""
+    """Sub-agent files with hits, and the IDs of the sub-agents."""
     files: dict[int, str] = {}
-    """Every file in which something was found, and its path."""
+    """All files with hits, and their paths."""
 
 
 def group_hits(connection: sqlite3.Connection, messages: Iterable[int]) -> list[HitGroup]:
-    """Return the sessions that some messages are in; two files with one id are two sessions."""
+    """Return the sessions of some messages; two files with the same ID are two sessions."""
     messages = list(messages)
     rows = _session_rows(connection, {message >> FILE_ID_SHIFT for message in messages})
     groups: dict[str, HitGroup] = {}
@@ -547,9 +548,9 @@ def group_hits(connection: sqlite3.Connection, messages: Iterable[int]) -> list[
 
 
 def group_key(file: int, session_id: str, agent: str, owner: int) -> str:
-    """Return what the files of one session share: its own file, or the id where that is missing.
+    """Return a key shared by the files of one session: its own file, or the ID if that is missing.
 
-    Sub-agents whose session is not in the index belong together by the id that they name.
+    Sub-agents whose session is not indexed are grouped by the session ID in their records.
     """
     return session_id if agent and owner in (0, file) else f"#{owner or file}"
 
@@ -574,7 +575,7 @@ def _session_rows(connection: sqlite3.Connection, files: set[int]) -> dict[int, 
 
 
 def _make_group(connection: sqlite3.Connection, session_id: str, row: _SessionRow) -> HitGroup:
-    """Return the session itself, where only a sub-agent of it was found so far."""
+    """Return the group of a session, also if the first hit is in a sub-agent."""
     if row[1]:
         statement = (
             f"{_SELECT_SESSION}WHERE (s.id = ? OR s.file = ?) AND s.agent = '' ORDER BY s.file <> ?, f.gone IS NOT NULL"

@@ -1,9 +1,8 @@
 """The text of hits: read again from the file or archive, matched by a pattern, cut to excerpts.
 
-The index stores no text, so what is shown is the current content; a record that is gone or changed
-is reported as such. The text is tokenized as for the index and the match located again. Regular
-expressions have a time limit by an alarm signal; on Windows and in other threads there is no limit,
-and a pattern such as `(a+)+$` may not terminate.
+The index stores no text, so excerpts show the current content; a deleted or changed record is reported as such. The
+text is tokenized as for the index and the match located again. Regular expressions are limited in time by an alarm
+signal; on Windows and in other threads there is no limit, and a pattern such as `(a+)+$` may not terminate.
 """
 
 import re
@@ -39,7 +38,7 @@ _OFFSET_MASK: Final = (1 << FILE_ID_SHIFT) - 1
 
 
 class HitText(msgspec.Struct):
-    """What a message says, and where it lies."""
+    """The text and location of a message."""
 
     message: int
     length: int
@@ -48,18 +47,18 @@ class HitText(msgspec.Struct):
     uuid: str = ""
     parts: list[TextPart] = []
     loss_reason: TextLossReason = ""
-    """Why there are no words: the file is gone and not archived, or holds other bytes there."""
+    """Why the text is missing: the file is deleted and not archived, or its bytes have changed."""
     archived: bool = False
-    """Whether it was read from the archive."""
+    """Whether the text was read from the archive."""
 
 
 def message_offset(message: int) -> int:
-    """Return where in its file a message begins."""
+    """Return the offset of a message in its file."""
     return message & _OFFSET_MASK
 
 
 class HitReader:
-    """Reads messages again. Close it, or use it in a `with`."""
+    """Reader of message texts. Close it, or use it in a `with` block."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -75,7 +74,7 @@ class HitReader:
             self._close_source(file)
 
     def read_texts(self, messages: Iterable[int]) -> Iterator[HitText]:
-        """Yield what some messages say; those that are no longer in the index are left out."""
+        """Yield the texts of messages, skipping those that are no longer in the index."""
         for message in messages:
             row = self._connection.execute(
                 "SELECT length, turn, time FROM messages WHERE id = ?", (message,)
@@ -153,24 +152,24 @@ class HitReader:
 
 
 EXCERPT_LENGTH: Final = 240
-"""About so many letters an excerpt has."""
+"""Approximate number of characters in an excerpt."""
 _CONTEXT_BEFORE: Final = 48
 _CLUSTER_LENGTH: Final = 120
 _MAX_SNAP: Final = 24
 
 
 class Excerpt(msgspec.Struct):
-    """A stretch of a text."""
+    """A part of a text."""
 
     part: TextPart
     text: str
-    """The stretch, just as it stands in the part."""
+    """The excerpt exactly as in the part."""
     start: int
-    """Where in the part it begins."""
+    """Offset of the excerpt in the part."""
     marks: list[Span]
-    """What was found, by letters of `text`."""
+    """Matches as character ranges of `text`."""
     is_at_start: bool
-    """Whether nothing stands before it."""
+    """Whether the excerpt starts at the beginning of the part."""
     is_at_end: bool
 
 
@@ -186,9 +185,9 @@ def best_excerpt(
     tokenize: Callable[[str], list[Token]],
     pattern: Callable[[str], Sequence[Span]] | None = None,
 ) -> Excerpt | None:
-    """Return the stretch of a message that shows best why it was found; None if it was not.
+    """Return the best matching excerpt of a message; None if the message does not match.
 
-    `pattern` finds what else must be there.
+    `pattern` finds additional required matches.
     """
     parts = [part for part in text.parts if scope.includes_part(part)]
     part_matches = [_match_part(part, term_forms, tokenize, pattern) for part in parts]
@@ -221,7 +220,7 @@ def _matched_groups(match: _PartMatches) -> int:
 
 
 def cut_excerpt(part: TextPart, spans_by_group: list[list[Span]]) -> Excerpt:
-    """Return the stretch of a text where most of what was looked for stands together."""
+    """Return the part of a text where most of the search terms occur close together."""
     spans = sorted((span, number) for number, spans in enumerate(spans_by_group) for span in spans)
     start = _best_start(spans)
     text = part.text
@@ -232,9 +231,9 @@ def cut_excerpt(part: TextPart, spans_by_group: list[list[Span]]) -> Excerpt:
 
 
 def _best_start(spans: list[tuple[Span, int]]) -> int:
-    """Return where the first of those matches begins that stand together best.
+    """Return the start of the best cluster of matches.
 
-    What is rare in the text says more than what is everywhere.
+    Terms that are rare in the text have more weight.
     """
     weights = {number: 1 / count for number, count in Counter(n for _, n in spans).items()}
     best, best_score = 0, 0.0
@@ -251,7 +250,7 @@ def _best_start(spans: list[tuple[Span, int]]) -> int:
 
 
 def _snap_to_word(text: str, at: int, start: int) -> int:
-    """Return where the line of a match begins, else a word shortly before it."""
+    """Return the start of the line of a match, or of a word shortly before it."""
     line = text.rfind("\n", at, start)
     if line >= 0:
         return line + 1
@@ -270,7 +269,7 @@ def _merge_spans(marks: list[Span]) -> list[Span]:
 
 
 MAX_TEXT_LENGTH: Final = 4_000_000
-"""So many letters of one text are looked at."""
+"""Maximum number of characters searched in one text."""
 _TIME_LIMIT: Final = 1.0
 _MAX_PATTERN_LENGTH: Final = 1_000
 _MAX_PATTERN_MATCHES: Final = 200
@@ -278,16 +277,15 @@ _CAPITAL_PATTERN: Final = re.compile(r"(?<!\\)(?:\\\\)*[A-Z]")
 
 
 class _PatternTimeout(Exception):
-    """The pattern took too long on one text."""
+    """The pattern took too long on a text."""
 
 
 class RegexPattern:
-    """A regular expression. Used in a `with`, it gives up on texts that take it too long.
+    """A regular expression that gives up on slow texts when used in a `with` block.
 
-    Outside of a `with` there is no limit on time, and none on Windows or in other threads.
+    Without a `with` block, on Windows and in other threads there is no time limit.
 
-    Small letters also mean capitals, unless there is a capital in it. `^` and `$` are the ends of
-    lines.
+    Patterns without capital letters ignore case. `^` and `$` match at line ends.
     """
 
     def __init__(self, text: str, time_limit: float = _TIME_LIMIT) -> None:
@@ -301,12 +299,12 @@ class RegexPattern:
 
     @property
     def slow_count(self) -> int:
-        """How many different texts took too long, and were given up."""
+        """Number of distinct texts on which the pattern timed out."""
         return len(self._slow_texts)
 
     @property
     def truncated_count(self) -> int:
-        """How many different texts were too long, and looked at only in their beginning."""
+        """Number of distinct texts that were too long and searched only at the beginning."""
         return len(self._truncated_texts)
 
     def __enter__(self) -> Self:
@@ -328,7 +326,7 @@ class RegexPattern:
             self._has_alarm = False
 
     def find_spans(self, text: str) -> list[Span]:
-        """Return where the pattern fits; nothing when that takes too long, or did so before."""
+        """Return the matches of a pattern; an empty list if it times out on the text."""
         if len(text) > MAX_TEXT_LENGTH:
             self._truncated_texts.add((len(text), hash(text)))
             text = text[:MAX_TEXT_LENGTH]
@@ -362,7 +360,7 @@ class RegexPattern:
         if self._has_alarm:
             import signal
 
-            # `re` looks at signals while it works, so this stops it in the middle.
+            # `re` checks for signals while matching, so the alarm interrupts it.
             signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
@@ -373,7 +371,7 @@ class RegexPattern:
     def filter_messages(
         self, reader: HitReader, messages: Iterable[int], scope: SearchScope, on_progress: Callable[[int], None]
     ) -> set[int]:
-        """Return those messages in which the pattern fits; they are read in the order of files."""
+        """Return the messages that match, reading them in file order."""
         matching: set[int] = set()
         for text in reader.read_texts(sorted(messages)):
             on_progress(text.length)
@@ -384,12 +382,14 @@ class RegexPattern:
 
 def _compile_pattern(text: str) -> "re.Pattern[str]":
     if not text or len(text) > _MAX_PATTERN_LENGTH:
-        raise BadRequest(f"a pattern of {len(text):,} letters", hint=f"between 1 and {_MAX_PATTERN_LENGTH:,} will do")
+        raise BadRequest(
+            f"invalid pattern length: {len(text):,} characters", hint=f"Use 1 to {_MAX_PATTERN_LENGTH:,} characters."
+        )
     flags = re.MULTILINE | (0 if _CAPITAL_PATTERN.search(text) else re.IGNORECASE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return re.compile(text, flags)
     except (re.error, RecursionError, OverflowError) as error:
-        reason = error.msg if isinstance(error, re.error) else "too deep"
-        raise BadRequest(f"not a pattern: {reason}", hint="as Python's `re` has them") from error
+        reason = error.msg if isinstance(error, re.error) else "nested too deeply"
+        raise BadRequest(f"invalid pattern: {reason}", hint="Use the syntax of Python's `re` module.") from error

@@ -1,10 +1,10 @@
-"""Parses a search query into terms, exclusions and filters. Pure.
+"""Parses a search query into terms, exclusions and filters; no I/O.
 
     connection reset            both words, in one message
     "connection reset"          the phrase
-    reset*  *part*              words with this beginning, with this part
+    reset*  *part*              words that start with, or contain, this text
     -timeout  -"read only"      exclusions
-    timeout OR deadline         either
+    timeout OR deadline         either word
     tool:Bash since:7d          filters; a repeated filter means either, `-tool:Bash` excludes
 
 Everything else is plain text: `std::vector`, `http://…` and `key: value` have no special meaning.
@@ -18,21 +18,21 @@ import msgspec
 from steno.errors import BadRequest
 
 FILTERS: Final = {
-    "project": "part of the project's path; `.` is here",
-    "tool": "the tool's name, or part of it",
-    "file": "a file a tool was used on: its path, the end of it, or a pattern such as *.py",
-    "role": "who spoke: user, assistant, tool, client",
+    "project": "part of the project path, or `.` for the working directory",
+    "tool": "tool name, or part of it",
+    "file": "file of a tool call: its path, the end of the path, or a pattern such as *.py",
+    "role": "user, assistant, tool, client",
     "in": "prompt, answer, thinking, input, output, note, title, summary",
-    "model": "part of the model's name",
-    "branch": "the git branch, or part of it",
-    "session": "an id or the first letters of one, a title or part of one, or `last`",
-    "since": "not before: 2026-11-07, 7d, 3h, today, yesterday",
-    "until": "not after; a day is meant to its end",
-    "has": "error: results of calls that failed",
+    "model": "part of the model name",
+    "branch": "git branch, or part of it",
+    "session": "session ID or its beginning, title or part of it, or `last`",
+    "since": "start: 2026-11-07, 7d, 3h, today, yesterday",
+    "until": "end; a day is included completely",
+    "has": "error: results of failed tool calls",
 }
-"""What can be asked beside words, and what to put behind the colon."""
+"""All filters with a description of their values."""
 MAX_QUERY_LENGTH: Final = 4_000
-"""So many letters a query may have."""
+"""Maximum number of characters in a query."""
 
 _MAX_WORD_WILDCARDS: Final = 8
 _MAX_QUERY_WILDCARDS: Final = 32
@@ -47,18 +47,18 @@ _OR: Final = "OR"
 
 
 class QueryTooComplex(BadRequest):
-    """The query takes too much work to answer."""
+    """The query needs too much work to answer."""
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A word, or what stood between quotes."""
+    """A word or a quoted phrase."""
 
     text: str
     quoted: bool = False
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """A known name, a colon, and what was asked for."""
+    """A filter with its value."""
 
     name: str
     value: str
@@ -66,10 +66,10 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """A parsed query."""
 
     required: tuple[tuple[Word, ...], ...] = ()
-    """One word of each group must be there."""
+    """At least one word of each group must match."""
     excluded: tuple[Word, ...] = ()
     filters: tuple[Filter, ...] = ()
 
@@ -90,17 +90,17 @@ class _QueryItem(msgspec.Struct):
 
 
 def parse_query(text: str) -> Query:
-    """Return what a query asks for.
+    """Parse the text of a query.
 
     >>> parse_query('reset -"read only" tool:Bash').filters
     (Filter(name='tool', value='Bash', negated=False),)
 
     Raises:
-        BadRequest: it is too long, or joins with OR what cannot be joined.
-        TooComplex: it has too many wildcards.
+        BadRequest: the query is too long, or combines terms with OR that cannot be combined.
+        QueryTooComplex: the query has too many wildcards.
     """
     if len(text) > MAX_QUERY_LENGTH:
-        raise BadRequest(f"the query is too long: {len(text):,} letters of at most {MAX_QUERY_LENGTH:,}")
+        raise BadRequest(f"the query is too long: {len(text):,} characters of at most {MAX_QUERY_LENGTH:,}")
     items = _split_items(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
     _limit_wildcards(items)
     required = tuple(tuple(Word(i.text, i.quoted) for i in group) for group in _group_items(items))
@@ -114,12 +114,12 @@ def _limit_wildcards(items: list[_QueryItem]) -> None:
     max_count = max(counts, default=0)
     if max_count > _MAX_WORD_WILDCARDS:
         raise QueryTooComplex(
-            f"The query is too complex: {max_count} wildcards in one word",
+            f"the query is too complex: {max_count} wildcards in one word",
             hint=f"Use at most {_MAX_WORD_WILDCARDS} wildcards (*) in a word.",
         )
     if sum(counts) > _MAX_QUERY_WILDCARDS:
         raise QueryTooComplex(
-            f"The query is too complex: {sum(counts)} wildcards",
+            f"the query is too complex: {sum(counts)} wildcards",
             hint=f"Use at most {_MAX_QUERY_WILDCARDS} wildcards (*) in a query.",
         )
 
@@ -154,7 +154,7 @@ def _parse_item(text: str, index: int) -> tuple[_QueryItem, int]:
 
 
 def _is_exclusion(character: str) -> bool:
-    """Whether a dash before this letter means `not`; `->` and `--flag` are what they are."""
+    """Return whether a dash before this character excludes a term, unlike in `->` and `--flag`."""
     return bool(character) and (character.isalnum() or character in _EXCLUSION_STARTS)
 
 
@@ -179,8 +179,8 @@ def _can_join(left: _QueryItem, right: _QueryItem) -> bool:
     if left.is_required and right.is_required:
         return True
     if left.name == right.name and not (left.negated or right.negated):
-        return False  # the same filter twice means either anyway
+        return False  # a repeated filter already means either
     raise BadRequest(
-        "OR stands between two words that are wanted",
-        hint='the same filter twice means either; "OR" in quotes is the word',
+        "OR can only combine two search words",
+        hint='Repeat a filter to match either value; quote "OR" to search for the word.',
     )

@@ -1,7 +1,7 @@
-"""Filters → which messages, and which parts of them, are looked at.
+"""Filters → the messages, and parts of messages, to search.
 
-Names become numbers by looking them up; values reach SQLite only as parameters, and the words not
-at all. What fits nothing is no error: it is said why nothing can be found.
+Names are looked up as numbers; values reach SQLite only as parameters, and query words never do. A filter that matches
+nothing is not an error: `empty_reason` explains it.
 """
 
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 TimeRangeParser = Callable[[str], tuple[float, float]]
-"""The first moment of what a word means, and the first one behind it; raises BadRequest."""
+"""Converts a time expression to its first moment and the first moment after it; raises BadRequest."""
 
 ROLES: Final = {
     "user": ("prompt",),
@@ -34,26 +34,26 @@ ROLES: Final = {
     "tool": ("output",),
     "client": ("note", "title", "summary"),
 }
-"""Who speaks in which kinds of text."""
+"""The kinds of text of each role."""
 _ROLE_ALIASES: Final = {"system": "client", "human": "user", "model": "assistant", "tools": "tool"}
 _NAME_FILTERS: Final = ("project", "branch", "model", "tool")
 _MS_PER_SECOND: Final = 1000
 _MAX_QUOTED_LENGTH: Final = 60
-"""So much of a value is said again."""
+"""Maximum length of a value quoted in a message."""
 _MAX_LISTED_NAMES: Final = 8
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 
 
 class SearchScope(msgspec.Struct):
-    """What is looked at."""
+    """The messages and parts to search."""
 
     kinds: frozenset[str] = frozenset(TEXT_KINDS)
-    """Whose words."""
+    """Kinds of text to search."""
     tools: frozenset[str] | None = None
     excluded_tools: frozenset[str] = frozenset()
     failed: bool | None = None
     tags: list[frozenset[int]] = []
-    """Of each of these sets a document bears one."""
+    """A document must have at least one tag of each set."""
     excluded_tags: frozenset[int] = frozenset()
     files: frozenset[int] | None = None
     excluded_files: frozenset[int] = frozenset()
@@ -62,10 +62,10 @@ class SearchScope(msgspec.Struct):
     since: int | None = None
     until: int | None = None
     empty_reason: str = ""
-    """Why nothing can be found."""
+    """Why no message can match."""
 
     def includes_part(self, part: TextPart) -> bool:
-        """Whether a part of a message that is looked at is looked at itself."""
+        """Return whether a part of a matching message is searched."""
         return (
             part.kind in self.kinds
             and (self.tools is None or part.tool in self.tools)
@@ -75,15 +75,15 @@ class SearchScope(msgspec.Struct):
 
     @property
     def selects_messages(self) -> bool:
-        """Whether some messages are chosen, or left out, that only the tables know."""
+        """Whether messages are selected by a filter that only the database can evaluate."""
         return self.messages is not None or bool(self.excluded_messages)
 
     def includes_message(self, message: int) -> bool:
-        """Whether a message is one of those that only the tables know."""
+        """Return whether a message passes the filters that only the database can evaluate."""
         return message not in self.excluded_messages and (self.messages is None or message in self.messages)
 
     def clauses(self, schema: "tantivy.Schema") -> "list[tuple[tantivy.Occur, tantivy.Query]]":
-        """Return the scope as conditions of a query."""
+        """Return the scope as query conditions."""
         from tantivy import FieldType, Occur, Query
 
         def any_of(field: str, numbers: Iterable[int]) -> "tantivy.Query":
@@ -97,7 +97,7 @@ class SearchScope(msgspec.Struct):
         if self.excluded_files:
             conditions.append((Occur.MustNot, any_of("file", self.excluded_files)))
         if self.since is not None or self.until is not None:
-            # Whatever has no time bears a zero, and is not known to be in any time.
+            # Messages without a time are stored with time 0 and match no time filter.
             since = max(1, self.since) if self.since is not None else 1
             until = self.until if self.until is not None else _LATEST
             time = Query.range_query(schema, "time", FieldType.Integer, since, until, include_upper=False)
@@ -106,16 +106,16 @@ class SearchScope(msgspec.Struct):
 
 
 def build_scope(connection: sqlite3.Connection, filters: Iterable[Filter], parse_time: TimeRangeParser) -> SearchScope:
-    """Return what some filters leave.
+    """Return the scope of some filters.
 
     Raises:
-        BadRequest: a filter asks for what cannot be.
+        BadRequest: a filter has an invalid value.
     """
     scope = SearchScope()
     grouped: dict[tuple[str, bool], list[str]] = {}
     for search_filter in filters:
         if not search_filter.value.strip():
-            raise BadRequest(f"{search_filter.name}: says nothing", hint=FILTERS[search_filter.name])
+            raise BadRequest(f"{search_filter.name}: needs a value", hint=FILTERS[search_filter.name])
         grouped.setdefault((search_filter.name, search_filter.negated), []).append(search_filter.value)
     builder = _ScopeBuilder(connection, scope, parse_time)
     for (name, negated), values in grouped.items():
@@ -130,7 +130,7 @@ class _ScopeBuilder:
         self._parse_time = parse_time
 
     def add_filter(self, name: str, values: list[str], *, negated: bool) -> None:
-        """Take in one filter, with all that was asked of it."""
+        """Apply one filter with all its values."""
         if name in _NAME_FILTERS:
             self._add_name_filter(name, values, negated=negated)
         elif name in ("role", "in"):
@@ -151,8 +151,8 @@ class _ScopeBuilder:
         self._add_tags({names[name] for name in matching}, negated=negated)
         if not negated and not matching:
             known_names = _list_names(sorted(names)) if kind in ("tool", "model") else ""
-            suffix = f"; there are {known_names}" if known_names else ""
-            self._scope.empty_reason = f"no {kind} fits {_quote_values(values)}{suffix}"
+            suffix = f"; known: {known_names}" if known_names else ""
+            self._scope.empty_reason = f"no {kind} matches {_quote_values(values)}{suffix}"
         if kind == "tool":
             if negated:
                 self._scope.excluded_tools = frozenset(matching)
@@ -182,7 +182,7 @@ class _ScopeBuilder:
     def _add_time(self, name: str, values: list[str], *, negated: bool) -> None:
         if negated:
             other = "until" if name == "since" else "since"
-            raise BadRequest(f"-{name}: makes no sense", hint=f"use {other}:")
+            raise BadRequest(f"-{name}: is not supported", hint=f"Use {other}: instead.")
         ranges = [self._parse_time(value) for value in values]
         if name == "since":
             self._scope.since = _to_millis(max(start for start, _ in ranges))
@@ -196,10 +196,10 @@ class _ScopeBuilder:
         else:
             self._limit_files(files)
             if not files:
-                self._scope.empty_reason = f"no session goes by {_quote_values(values)}"
+                self._scope.empty_reason = f"no session matches {_quote_values(values)}"
 
     def _files_of_session(self, value: str) -> set[int]:
-        """Return the files of the sessions that go by a name, those of their sub-agents too."""
+        """Return the files of the matching sessions, including those of their sub-agents."""
         rows = self._connection.execute(
             "SELECT s.file, s.id, s.agent, s.title, s.hidden, f.mtime FROM sessions s JOIN files f ON f.id = s.file"
         ).fetchall()
@@ -230,7 +230,7 @@ class _ScopeBuilder:
         self._scope.messages = frozenset(messages)
         self._limit_files({message >> FILE_ID_SHIFT for message in messages})
         if not messages:
-            self._scope.empty_reason = f"no tool was used on a file {_quote_values(values)}"
+            self._scope.empty_reason = f"no tool call refers to a file matching {_quote_values(values)}"
 
     def _limit_files(self, files: set[int]) -> None:
         current = self._scope.files
@@ -238,7 +238,7 @@ class _ScopeBuilder:
 
 
 def _matching_names(kind: str, value: str, names: Iterable[str]) -> list[str]:
-    """Return which names are meant: of tools and branches the very name, else parts."""
+    """Return the matching names: tools and branches exactly if possible, otherwise by substring."""
     if kind == "project" and value == ".":
         working_dir = os.getcwd()
         return [name for name in names if name == working_dir or name.startswith(working_dir + os.sep)]
@@ -264,13 +264,13 @@ def _parse_kinds(name: str, value: str) -> tuple[str, ...]:
 
 
 def _unknown_value_error(name: str, value: str, choices: Iterable[str]) -> BadRequest:
-    return BadRequest(f"{name}: knows no {value[:_MAX_QUOTED_LENGTH]!r}", hint=f"there is {', '.join(choices)}")
+    return BadRequest(f"{name}: unknown value {value[:_MAX_QUOTED_LENGTH]!r}", hint=f"Use one of: {', '.join(choices)}")
 
 
 def _make_path_test(value: str) -> Callable[[str], object]:
-    """Return what says whether a path is the one meant, or ends so, or lies below.
+    """Return a test whether a path equals a value, ends with it, or is below it.
 
-    With a slash in front it is the whole path that is meant.
+    With a leading slash only the whole path matches.
     """
     target = _normalize_path(value).removeprefix("./")
     tail = "/" + target

@@ -1,9 +1,9 @@
-"""A word of a query → how it may stand in a text.
+"""Converts a query word to the forms in which it may occur in a text.
 
-The index holds words cut at whatever is no letter or digit, in lower case. So `src/auth/login.py`
-is a phrase of four, and so is what is typed. A form says what each word of the phrase may be:
-itself, or with anything before, behind or between. The same form is asked of the index and is
-looked for in the text, so an excerpt shows just what was found.
+The index stores lower-case tokens, split at every character that is not a letter or digit. So `src/auth/login.py` is a
+phrase of four tokens, in the text and in the query. A form describes each token of the phrase: the token itself, or
+with any characters before, after or inside it. The same form is used to query the index and to find matches in a text,
+so that an excerpt shows exactly what matched.
 """
 
 import re
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 Token: TypeAlias = tuple[str, int, int, int]
-"""A word in lower case, which of the words it is, where it begins and where it ends."""
+"""A token in lower case, its position, and its start and end in the text."""
 Span: TypeAlias = tuple[int, int]
 TokenParts: TypeAlias = tuple[str, ...]
-"""What a word is made of, with anything between: `("get", "")` is what begins with `get`."""
+"""Parts of a token with any characters between them: `("get", "")` matches tokens that start with `get`."""
 
 _MAX_SPANS: Final = 200
-"""So many matches in one text are looked for."""
+"""Maximum number of matches searched in one text."""
 _MAX_OPEN_SIZE: Final = 400
-"""A longer word, in bytes, is more than the automaton of an open one can hold."""
+"""Maximum size in bytes of a token with open ends; the automaton of the engine cannot hold longer ones."""
 _INFIX_PARTS: Final = 3
-"""What a word is made of that has letters inside: anything, the letters, anything."""
+"""Number of parts of a token with open ends on both sides."""
 _CAMEL_CASE: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _HEX_ID: Final = re.compile(r"(?=[^a-f]*[a-f])(?=[^0-9]*[0-9])[0-9a-f]{6,}(?:-[0-9a-f]+)*", re.ASCII)
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
-# Scripts that put no space between words, or hang endings on them: Thai to Lao, Burmese, Hangul,
-# Khmer, and whatever is Chinese or Japanese. A pattern of these takes long to compile.
+# Scripts without spaces between words, or with attached endings: Thai to Lao, Burmese, Hangul, Khmer, Chinese and
+# Japanese. A regular expression of these ranges would be slow to compile.
 _UNSPACED_SCRIPTS: Final = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x2E80, 0x2FDF)),
     *((0x3005, 0x318F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
@@ -44,14 +44,14 @@ _UNSPACED_SCRIPTS: Final = (
 
 
 class TermForm(msgspec.Struct, frozen=True):
-    """One way in which a word may stand in a text."""
+    """One form in which a word may occur in a text."""
 
     tokens: tuple[tuple[int, TokenParts], ...]
-    """What stands where, counted in words."""
+    """The tokens with their relative positions."""
 
 
 def make_tokenizer() -> Callable[[str], list[Token]]:
-    """Return what cuts a text just as the index does, and says where."""
+    """Return a function that splits a text into tokens with positions, as the index does."""
     pre_tokenize = make_analyzer().pre_tokenize
 
     def tokens(text: str) -> list[Token]:
@@ -64,10 +64,10 @@ def make_tokenizer() -> Callable[[str], list[Token]]:
 
 
 def term_forms(word: Word, tokenize: Callable[[str], list[Token]], *, widen: bool = False) -> tuple[TermForm, ...]:
-    """Return how a word may stand in a text; nothing for what the index cannot know.
+    """Return the forms in which a word may occur; empty if the index cannot contain it.
 
-    With `wide` it may also stand inside longer words. An accent may be part of its letter, or
-    stand behind it, as in the names of files on some systems.
+    With `widen` it may also be part of longer words. Accents match both as composed and as combining characters, which
+    some systems use in file names.
     """
     forms = _exact_forms(word, tokenize, widen=widen)
     if not word.text.isascii():
@@ -81,7 +81,7 @@ def term_forms(word: Word, tokenize: Callable[[str], list[Token]], *, widen: boo
 
 
 def _has_lost_accents(form: TermForm) -> bool:
-    """Whether nothing is left of the accents, so that it would find words that have none."""
+    """Return whether normalization has removed all accents, so that the form would match words without them."""
     return len(form.tokens) == 1 and all(part.isascii() for part in form.tokens[0][1])
 
 
@@ -104,7 +104,7 @@ def _exact_forms(word: Word, tokenize: Callable[[str], list[Token]], *, widen: b
 
 
 def _split_wildcards(word: Word, tokenize: Callable[[str], list[Token]]) -> tuple[list[tuple[int, TokenParts]], bool]:
-    """Return the words of a word and their places, and whether stars made any of them open."""
+    """Return the tokens of a word with their positions, and whether wildcards opened any of them."""
     segments = WILDCARDS.sub("*", word.text).split("*")
     pieces: list[tuple[int, TokenParts]] = []
     starred = ends_open = False
@@ -127,7 +127,7 @@ def _split_wildcards(word: Word, tokenize: Callable[[str], list[Token]]) -> tupl
                 segment_tokens[0] = (segment_tokens[0][0], ("", *segment_tokens[0][1]))
                 starred = True
             elif not (ends_open or starts_open or word.quoted) and pieces and segment_tokens:
-                # A star of its own, as in `src/*/login.py`: any one word.
+                # A separate wildcard, as in `src/*/login.py`, matches any one token.
                 segment_tokens = [(at + 1, piece) for at, piece in segment_tokens]
         pieces += segment_tokens
         ends_open = bool(tokens) and tokens[-1][3] == len(segment)
@@ -136,7 +136,7 @@ def _split_wildcards(word: Word, tokenize: Callable[[str], list[Token]]) -> tupl
 
 
 def _open_ends(form: TermForm, *, open_start: bool) -> TermForm:
-    """Return a form whose ends may be parts of longer words."""
+    """Return a form whose first and last token may be part of longer words."""
     pieces = list(form.tokens)
     at, piece = pieces[-1]
     if _can_open(piece):
@@ -158,7 +158,7 @@ def _can_open(piece: TokenParts) -> bool:
 
 
 def _open_unspaced(form: TermForm) -> TermForm:
-    """Let text of scripts without spaces stand anywhere in a run of letters."""
+    """Allow text in scripts without spaces to match anywhere in a run of characters."""
     pieces = list(form.tokens)
     if _has_unspaced_script(pieces[-1][1][-1]) and _can_open(pieces[-1][1]):
         pieces[-1] = (pieces[-1][0], (*pieces[-1][1], ""))
@@ -174,23 +174,23 @@ def _has_unspaced_script(text: str) -> bool:
 
 
 def shortest_length(forms: Sequence[TermForm]) -> int:
-    """Return how many letters the shortest of some forms has."""
+    """Return the number of characters of the shortest form."""
     return min(sum(len(part) for _, piece in form.tokens for part in piece) for form in forms)
 
 
 def infix_strings(forms: Sequence[TermForm]) -> set[str]:
-    """Return the letters that are looked for anywhere inside of single words."""
+    """Return the substrings that are searched inside single tokens."""
     pieces = [form.tokens[0][1] for form in forms if len(form.tokens) == 1]
     return {piece[1] for piece in pieces if len(piece) == _INFIX_PARTS and not (piece[0] or piece[2])}
 
 
 def is_slow_form(form: TermForm) -> bool:
-    """Whether all words there are have to be looked at, since nothing is said of how it begins."""
+    """Return whether a form requires scanning all tokens because its beginning is open."""
     return any(not piece[0] for _, piece in form.tokens)
 
 
 def form_query(form: TermForm, schema: "tantivy.Schema") -> "tantivy.Query":
-    """Return the question to the index."""
+    """Return the engine query for a form."""
     from tantivy import Query
 
     first = form.tokens[0][0]
@@ -210,14 +210,14 @@ def _token_pattern(piece: TokenParts) -> str:
 
 
 def find_spans(forms: Sequence[TermForm], tokens: Sequence[Token]) -> list[Span]:
-    """Return where any of the forms stands in a text that was cut, in order."""
+    """Return the sorted matches of any form in a tokenized text."""
     several = any(len(form.tokens) > 1 for form in forms)
     tokens_by_position = {token[1]: token for token in tokens} if several else {}
     spans: set[Span] = set()
     for form in forms:
         first, piece = form.tokens[0]
         rest = [(at - first, piece) for at, piece in form.tokens[1:]]
-        # Nearly all words are whole, and nearly all of a text is something else.
+        # Most forms are exact, and most tokens of a text do not match.
         is_exact = len(piece) == 1
         for token in [candidate for candidate in tokens if candidate[0] == piece[0]] if is_exact else tokens:
             span = _match_at(token, piece, rest, tokens_by_position)
@@ -252,15 +252,15 @@ def _match_token(token: Token, piece: TokenParts) -> Span | None:
     if inner_span is None:
         return None
     if len(text) != end - start:
-        return start, end  # it changed its length when it was made lower case
+        return start, end  # lower-casing changed its length
     return start + inner_span[0], start + inner_span[1]
 
 
 def _match_parts(text: str, piece: TokenParts) -> Span | None:
-    """Return from where to where the parts stand in a word, one behind the other.
+    """Return the start and end of the parts in a token, in order.
 
-    Each is taken where it comes first: if the rest fits at all, it fits behind that. So the time
-    it takes grows with the word alone, which a pattern could not promise.
+    Each part is matched at its first occurrence, which is sufficient and takes linear time, unlike a regular
+    expression.
     """
     parts = [part for part in piece if part]
     last = len(parts) - 1

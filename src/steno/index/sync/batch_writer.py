@@ -1,4 +1,4 @@
-"""Writes one sync batch: documents first, then rows; nothing counts until both are complete."""
+"""Writes one sync batch: documents first, then rows; neither is used until both are complete."""
 
 import os
 import signal
@@ -40,9 +40,9 @@ from steno.store.summary import read_custom_title
 
 
 class DeferredInterrupt:
-    """Inside the `with`, the first Ctrl-C is only noted; the second one interrupts as ever.
+    """Inside the `with` block the first Ctrl-C is only recorded; the second one interrupts as usual.
 
-    In a thread that is not told of signals, nothing is changed.
+    Has no effect outside the main thread.
     """
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class DeferredInterrupt:
 
 
 _FileRow = tuple[int, str, str, int]
-"""A file of a session: its number, whose it is, its path, and its owner so far."""
+"""A file of a session: its file ID, agent ID, path, and current owner."""
 
 
 def session_ids_of(connection: sqlite3.Connection, files: Iterable[int]) -> set[str]:
-    """Return the ids of the sessions that some files belong to."""
+    """Return the IDs of the sessions that some files belong to."""
     session_ids: set[str] = set()
     for chunk in query_chunks(files):
         placeholders = ", ".join("?" * len(chunk))
@@ -81,7 +81,7 @@ def session_ids_of(connection: sqlite3.Connection, files: Iterable[int]) -> set[
 
 
 def update_owners(connection: sqlite3.Connection, session_ids: Iterable[str]) -> None:
-    """Tie the sub-agents of some sessions to the file of the session that each worked for."""
+    """Assign the sub-agents of some sessions to the file of their session."""
     changed: list[tuple[int, int]] = []
     for chunk in query_chunks(session_ids):
         placeholders = ", ".join("?" * len(chunk))
@@ -107,11 +107,11 @@ def _owner_changes(same_id: list[_FileRow]) -> Iterator[tuple[int, int]]:
 
 
 def _owner_of(agent: _FileRow, sessions: list[_FileRow]) -> int:
-    """Return the session beside or above a sub-agent's file; else the only one of that id."""
+    """Return the session file next to or above a sub-agent's file; otherwise the only one with its ID."""
     path = agent[2]
     containing = (session for session in sessions if path.startswith(session[2].removesuffix(JSONL_SUFFIX) + os.sep))
     folder = os.path.dirname(path)
-    siblings = (each for each in sessions if os.path.dirname(each[2]) == folder)
+    siblings = (session for session in sessions if os.path.dirname(session[2]) == folder)
     only_session = sessions[0] if len(sessions) == 1 else agent
     return next(containing, next(siblings, only_session))[0]
 
@@ -163,7 +163,7 @@ _UPSERT_USAGE_SQL: Final = (
 
 
 class TableWriter:
-    """Writes to the tables inside a transaction, and to the words beside them."""
+    """Writes to the tables inside a transaction, and to the full-text index."""
 
     def __init__(self, connection: sqlite3.Connection, texts: TextIndex, batch: int) -> None:
         self._connection = connection
@@ -172,16 +172,16 @@ class TableWriter:
         self._name_ids: dict[tuple[str, str], int] = {}
         self._tags_by_traits: dict[tuple[str | bool, ...], tuple[int, ...]] = {}
         self.keys: set[str] = set()
-        """The responses whose figures may have changed."""
+        """Responses whose usage may have changed."""
         self.days: set[str] = set()
-        """Days on which there was something that is gone, or belongs elsewhere now."""
+        """Days with rows that were removed or reassigned."""
         self.returned_titles: set[str] = set()
-        """Last records of sessions whose title stood in a file that was forgotten."""
+        """Last records of sessions whose title was in a removed file."""
 
     # Files
 
     def remove_file_rows(self, file: int) -> None:
-        """Take out everything that was read from a file."""
+        """Remove all rows and documents of a file."""
         execute = self._connection.execute
         self._note_affected(file)
         foreign_titles = execute("SELECT target FROM links WHERE file = ? AND kind = 'summary'", (file,))
@@ -200,7 +200,7 @@ class TableWriter:
             self.days.add(day)
 
     def write_extraction(self, extraction: Extraction) -> None:
-        """Take in what was read from a file."""
+        """Write the rows and documents of an extraction."""
         executemany = self._connection.executemany
         executemany(_insert_sql("messages", 5), extraction.messages)
         executemany(_insert_sql("tool_calls", 11), extraction.calls)
@@ -220,7 +220,7 @@ class TableWriter:
         self._add_documents(extraction.file, extraction.documents)
 
     def update_file(self, task: ScanTask, end: int, fingerprint: bytes, state: ExtractionState, title: Title) -> None:
-        """Note how far a file was read, and what its session is about."""
+        """Record how far a file was read, and update its session."""
         row = _session_row(task.file, task.place, state, title)
         gone = round(time.time()) if task.gone else None
         row = (*row, state.ending, self._last_growth(task, end), task.size, gone)
@@ -252,13 +252,13 @@ class TableWriter:
         self._connection.execute(_insert_sql("sessions", 30, verb="INSERT OR REPLACE"), row)
 
     def _last_growth(self, task: ScanTask, end: int) -> int | None:
-        """Return when a file was last seen growing: longer than at the sync before, and the same."""
+        """Return when a file was last seen growing, compared with the previous sync."""
         if 0 < task.start < end and not task.gone:
             return task.mtime // 1_000_000
         previous = self._connection.execute("SELECT grown FROM sessions WHERE file = ?", (task.file,)).fetchone()
         return previous[0] if previous is not None and not task.reread else None
 
-    # Words
+    # Full-text documents
 
     def _add_documents(self, file: int, documents: Sequence[TextDocument]) -> None:
         split = {
@@ -310,7 +310,7 @@ class TableWriter:
 
 def _session_row(file: int, location: PathInfo, state: ExtractionState, title: Title) -> tuple[Any, ...]:
     is_agent = location.role == "agent"
-    figures = state.course.current_figures()
+    figures = state.stats.current_figures()
     agents = int(state.first_prompt != WARMUP_PROMPT) if is_agent else figures.agents
     return (
         file,
@@ -347,11 +347,11 @@ class _FileProgress(msgspec.Struct):
     done: int
     state: ExtractionState
     cut_off: bool = False
-    """Whether an interrupt left some of it unread."""
+    """Whether an interrupt left part of the file unread."""
 
 
 class BatchWriter:
-    """Writes what some files hold into the tables and the words."""
+    """Writes the content of changed files to the tables and the full-text index."""
 
     def __init__(self, connection: sqlite3.Connection, folder: str, batch_id: int) -> None:
         self._connection = connection
@@ -363,9 +363,9 @@ class BatchWriter:
     def write(
         self, plan: ScanPlan, workers: WorkerPool, on_progress: Callable[[int], None], unfinished_batches: list[int]
     ) -> int:
-        """Do it all; return how many bytes were read.
+        """Write the batch; return the number of bytes read.
 
-        The first Ctrl-C ends the reading; what was read by then is kept, and then it is passed on.
+        The first Ctrl-C stops reading; everything read by then is written, then KeyboardInterrupt is raised.
         """
         with DeferredInterrupt() as interrupts:
             try:
@@ -407,10 +407,10 @@ class BatchWriter:
             problems.append(Problem("unreadable", task.path, result.problem))
             return 0
         if result.restarted or (task.reread and task.file not in self._files):
-            # Not before there is something in its place.
+            # Removed only when the new rows are available.
             self._tables.remove_file_rows(task.file)
         self._tables.write_extraction(extraction)
-        # A stretch that brought nothing is the last, whatever lies behind it.
+        # A part without progress is the last one, even if more bytes follow.
         cut_off = extraction.has_more and extraction.end > extraction.start
         self._files[task.file] = _FileProgress(task, extraction.end, extraction.state, cut_off)
         return extraction.end - extraction.start
@@ -421,9 +421,9 @@ class BatchWriter:
         for progress in self._files.values():
             task, state = progress.task, progress.state
             if progress.cut_off:
-                # So that the next sync sees that there is more.
+                # With the smaller size, the next sync detects that the file has more bytes.
                 task.size = progress.done
-            # What is added to a file in a dialect may change what the records before it are.
+            # In a dialect, appended records can change the meaning of earlier ones.
             fingerprint = b"" if state.converted else _fingerprint_or_empty(task.path, progress.done)
             title = _choose_title(state, read_custom_title(task.discovered_file))
             self._tables.update_file(task, progress.done, fingerprint, state, title)
@@ -438,7 +438,7 @@ class BatchWriter:
         assign_foreign_titles(connection, {*self._files, *self._restore_own_titles()})
 
     def _restore_own_titles(self) -> Iterator[int]:
-        """Give sessions whose title stood in a file that was forgotten their own; yield them."""
+        """Restore the own titles of sessions whose title was in a removed file; yield their files."""
         for leaf in self._tables.returned_titles:
             rows = self._connection.execute(
                 "SELECT s.file, f.state FROM sessions s JOIN files f ON f.id = s.file WHERE s.last_uuid = ?", (leaf,)
@@ -458,7 +458,7 @@ class BatchWriter:
 
 
 def remove_files(connection: sqlite3.Connection, folder: str, files: list[int]) -> None:
-    """Take files out of an index as if they had never been in it."""
+    """Remove files from an index completely."""
     texts = open_text_index(folder)
     texts.start_writing(is_large=False)
     try:
@@ -488,7 +488,7 @@ def _choose_title(state: ExtractionState, custom_title: str = "") -> Title:
 
 
 def _fingerprint_or_empty(path: str, end: int) -> bytes:
-    """Return the fingerprint of a file; nothing, which fits no file, where it cannot be read."""
+    """Return the fingerprint of a file; empty, which matches no file, if it cannot be read."""
     try:
         return file_fingerprint(path, end) or b""
     except Unreadable:

@@ -1,7 +1,7 @@
 """Extracts index rows from transcripts, in this process or in worker processes.
 
-A read can stop and resume anywhere: the `ExtractionState` carries what the next stretch needs. A file that is
-read at once and a file that is read in any number of stretches give the same rows.
+Reading can stop and resume at any line: the `ExtractionState` carries everything that the next part needs. A file read
+at once and a file read in any number of parts give the same rows.
 """
 
 import os
@@ -33,12 +33,10 @@ if TYPE_CHECKING:
 
 
 def open_indexed_file(connection: sqlite3.Connection, file_id: int) -> OpenSource | None:
-    """Return a file of the index, open; of one with records in a dialect, its converted form.
-
-    None where the index has no such file.
+    """Open an indexed file, converted if it has records in a dialect; None if it is not indexed.
 
     Raises:
-        Unreadable: it is neither on the disk nor in the archive, or cannot be read.
+        Unreadable: the file is neither on disk nor in the archive, or cannot be read.
     """
     row = connection.execute("SELECT path, state FROM files WHERE id = ?", (file_id,)).fetchone()
     if row is None:
@@ -78,7 +76,7 @@ def extract_rows(
 ) -> Extraction:
     """Read a file from `start` on, up to about `limit` bytes.
 
-    It ends at a record in a dialect: such a file is to be read again, converted.
+    Stops at a record in a dialect: the file must then be converted and read again.
     """
     builder = RowBuilder(file, start, state or ExtractionState(), hidden_ids(source))
     for piece in _read_stretches(source, start, line_cap):
@@ -101,9 +99,9 @@ def extract_rows(
 
 
 def _count_in_full(source: Source, state: ExtractionState) -> None:
-    """Count a session that is not plain by telling all of it."""
-    stats = state.course
-    if stats.loose and state.main:
+    """Count a session that is not linear by reading it in full."""
+    stats = state.stats
+    if stats.needs_full_count and state.main:
         from steno.session.session import Session
         from steno.session.transcript import load
         from steno.session.turns.session_facts import count_session
@@ -114,7 +112,7 @@ def _count_in_full(source: Source, state: ExtractionState) -> None:
 
 
 def _add_lines(builder: RowBuilder, stretch: LineBatch, lines: list[IndexedLine]) -> None:
-    """Take in lines that were decoded together. Nearly all of a file comes this way."""
+    """Add lines that were decoded together, which is how most of a file is read."""
     data, first, ended = stretch.data, stretch.offset, stretch.ended
     start = 0
     for line in lines:
@@ -128,9 +126,9 @@ def _add_lines(builder: RowBuilder, stretch: LineBatch, lines: list[IndexedLine]
 def decoded_lines(
     source: Source, start: int = 0, *, line_cap: int = LINE_CAP
 ) -> Iterator[tuple[IndexedLine, bytes, int, bool] | Record | Gap]:
-    """Yield the lines of a file as the index takes them, its odd records, and its gaps.
+    """Yield the lines of a file as decoded for the index, its irregular records, and its gaps.
 
-    A line comes with its bytes, its offset, and whether a newline ends it.
+    A line is yielded with its bytes, its offset, and whether it ends with a newline.
     """
     for piece in _read_stretches(source, start, line_cap):
         if not isinstance(piece, tuple):
@@ -142,7 +140,7 @@ def decoded_lines(
 
 
 def _read_stretches(source: Source, start: int, line_cap: int) -> Iterator[_DecodedStretch | Piece]:
-    """Yield lines as many at a time as can be decoded together; what is odd comes alone."""
+    """Yield lines in batches that can be decoded together; irregular lines are yielded separately."""
     for stretch in read_line_batches(source, start, cap=line_cap):
         if isinstance(stretch, Gap):
             yield stretch
@@ -155,7 +153,7 @@ def _read_stretches(source: Source, start: int, line_cap: int) -> Iterator[_Deco
 
 
 def _read_single_lines(stretch: LineBatch) -> Iterator[_DecodedStretch | Piece]:
-    """Yield the lines of a stretch one by one; blank ones behind one another are one gap."""
+    """Yield the lines of a batch one by one; consecutive blank lines are one gap."""
     data, end = stretch.data, 0
     for match in _LINE_PATTERN.finditer(data):
         start, line_end = match.span()
@@ -173,7 +171,7 @@ def _read_single_lines(stretch: LineBatch) -> Iterator[_DecodedStretch | Piece]:
 
 
 def _decode_stretch(stretch: LineBatch) -> list[IndexedLine] | None:
-    """Return the lines of a stretch; None where one of them is not of the usual form."""
+    """Decode the lines of a batch; return None if any of them is irregular."""
     if stretch.after_zeros:
         return None
     data = stretch.data
@@ -181,7 +179,7 @@ def _decode_stretch(stretch: LineBatch) -> list[IndexedLine] | None:
         lines = decode_lines(data)
     except DECODE_ERRORS:
         return None
-    # The decoder passes over blanks, newlines inside records among them; what is usual has none.
+    # The decoder skips whitespace, including newlines inside records; regular lines have none.
     newlines = data.count(b"\n")
     if len(lines) != newlines + 1 or data.count(b"}\n{") != newlines:
         return None
@@ -203,16 +201,16 @@ def _is_regular(line: IndexedLine) -> bool:
 
 
 STRETCH_SIZE: Final = 16 << 20
-"""How much of one file is read in one go."""
+"""Bytes of one file that are read in one job."""
 _JOB_SIZE: Final = 4 << 20
 _MAX_JOB_FILES: Final = 64
-"""Files in one job: decoding its result blocks all other threads of the process."""
+"""Maximum files per job: decoding its result blocks all other threads of the process."""
 _SINGLE_PROCESS_SIZE: Final = 48 << 20
 _WORKER_COUNT: Final = 2
 
 
 class ExtractionJob(msgspec.Struct, array_like=True):
-    """A stretch of a file to be read."""
+    """A part of a file to read."""
 
     task: int
     file: int
@@ -222,24 +220,24 @@ class ExtractionJob(msgspec.Struct, array_like=True):
 
 
 class JobResult(msgspec.Struct, array_like=True):
-    """What came of a job: a harvest, or why there is none."""
+    """The result of a job: an extraction, or a problem."""
 
     task: int
     extraction: Extraction | None
     problem: str = ""
     restarted: bool = False
-    """Whether what was read of the file before counts no more: it has records in a dialect."""
+    """Whether earlier rows of the file must be removed because it has records in a dialect."""
 
 
 class WorkerPool:
-    """Those who read. Started before anything else starts threads; used for all of a sync.
+    """Worker processes. Start it before any threads; it is used for the whole sync.
 
-    with Workers(size) as workers:
-        for task, reaped in workers.reap(tasks): …
+    with WorkerPool(size) as workers:
+        for task, result in workers.extract_files(tasks): …
     """
 
     def __init__(self, size: int, worker_count: int | None = None) -> None:
-        """Take how many bytes there are to read in all."""
+        """Take the total number of bytes to read."""
         if worker_count is None:
             worker_count = _WORKER_COUNT if size > _SINGLE_PROCESS_SIZE and (os.cpu_count() or 1) > 1 else 0
         self._worker_count = worker_count
@@ -252,7 +250,7 @@ class WorkerPool:
             self._pool = ProcessPoolExecutor(
                 self._worker_count, mp_context=_process_context(), initializer=_ignore_interrupts
             )
-            # They are started by the first work they get.
+            # The first job starts the processes.
             self._pool.submit(int).result()
         return self
 
@@ -261,7 +259,7 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def extract_files(self, tasks: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, JobResult]]:
-        """Yield what is in the files, stretch by stretch; those of one file in order."""
+        """Yield the results of reading the files, in parts; the parts of a file are in order."""
         queue = _JobQueue(tasks)
         if self._pool is not None:
             from concurrent.futures.process import BrokenProcessPool
@@ -270,7 +268,7 @@ class WorkerPool:
                 for result in queue.run_in_pool(self._pool, self._worker_count):
                     yield tasks[result.task], result
             except BrokenProcessPool:
-                # One of them was killed, for want of memory perhaps. The rest is done here.
+                # A worker was killed, possibly because of memory. The remaining jobs run in this process.
                 self._pool = None
                 queue.requeue_submitted()
         for result in queue.run_here():
@@ -278,7 +276,7 @@ class WorkerPool:
 
 
 class _JobQueue:
-    """The stretches that are still to be read."""
+    """Queue of the parts still to be read."""
 
     def __init__(self, tasks: Sequence[ScanTask]) -> None:
         self._tasks = tasks
@@ -288,19 +286,19 @@ class _JobQueue:
         self._submitted: dict[Future[bytes], list[ExtractionJob]] = {}
 
     def run_here(self) -> Iterator[JobResult]:
-        """Read all of it."""
+        """Run all jobs in this process."""
         while self._jobs:
             result = _run_job(self._jobs.popleft())
             yield result
             self._requeue_rest(result)
 
     def run_in_pool(self, pool: "ProcessPoolExecutor", worker_count: int) -> Iterator[JobResult]:
-        """Have it read by other processes."""
+        """Run all jobs in worker processes."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
         decoder = msgspec.msgpack.Decoder(list[JobResult])
         while self._jobs or self._submitted:
-            # A little more than they can do: none waits, and little is held in memory.
+            # One job more than workers: no worker waits, and little is held in memory.
             while self._jobs and len(self._submitted) <= worker_count:
                 jobs = self._next_jobs()
                 self._submitted[pool.submit(_run_jobs, jobs)] = jobs
@@ -312,12 +310,12 @@ class _JobQueue:
                 del self._submitted[future]
 
     def requeue_submitted(self) -> None:
-        """Take back what was given out and will not be done."""
+        """Put submitted jobs that will not finish back into the queue."""
         for jobs in self._submitted.values():
             self._jobs.extendleft(reversed(jobs))
 
     def _next_jobs(self) -> list[ExtractionJob]:
-        """Take some jobs off the list: several small files, or one big one."""
+        """Take the next jobs from the queue: several small files or one large file."""
         bundle: list[ExtractionJob] = []
         size = 0
         while self._jobs and size < _JOB_SIZE and len(bundle) < _MAX_JOB_FILES:
@@ -327,9 +325,9 @@ class _JobQueue:
         return bundle
 
     def _requeue_rest(self, result: JobResult) -> None:
-        """Put what is left of a file at the head of the list."""
+        """Put the rest of a file at the front of the queue."""
         extraction = result.extraction
-        # A stretch that brought nothing would bring nothing again.
+        # If a job made no progress, repeating it would make none either.
         if extraction is not None and extraction.has_more and extraction.end > extraction.start:
             path = self._tasks[result.task].path
             state = encode_state(extraction.state)
@@ -340,13 +338,13 @@ def _process_context() -> "BaseContext":
     from multiprocessing import get_context
     from threading import active_count
 
-    # Forking is quick, but not safe beside other threads, nor at all on macOS.
+    # Forking is fast, but not safe with other threads or on macOS.
     forks = sys.platform == "linux" and active_count() == 1
     return get_context("fork" if forks else "spawn")
 
 
 def _ignore_interrupts() -> None:
-    """Let the process that gives out the work decide what Ctrl-C means."""
+    """Ignore Ctrl-C, which the main process handles."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -369,7 +367,7 @@ def _run_job(job: ExtractionJob) -> JobResult:
 
 
 def _extract_stretch(job: ExtractionJob, start: int, state: ExtractionState, *, converted: bool | None) -> Extraction:
-    """Read a stretch of a file; whether it has records in a dialect its beginning may tell."""
+    """Read a part of a file; with `converted` None, the beginning of the file decides whether to convert it."""
     from steno.format.dialects.detection import is_converted
     from steno.format.paths import project_from_slug
     from steno.store.archive.file_access import open_transcript
@@ -378,6 +376,6 @@ def _extract_stretch(job: ExtractionJob, start: int, state: ExtractionState, *, 
         if is_converted(source) and not start:
             state.converted, state.dialect = True, source.dialect
             if state.dialect != "claude":
-                # Only the folder's name says where such a session ran.
+                # The working directory of such a session appears only in the name of its directory.
                 state.project = project_from_slug(os.path.basename(os.path.dirname(job.path)))
         return extract_rows(source, job.file, start, state, limit=STRETCH_SIZE)

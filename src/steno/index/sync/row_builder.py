@@ -49,7 +49,7 @@ from steno.session.turns.tool_outcomes import call_outcome
 
 
 def record_backups(state: ExtractionState, line: bytes, message_id: int, time: int | None) -> None:
-    """Keep which files a record names for the first time, or with a new backup."""
+    """Record the files that a snapshot names for the first time or with a new backup."""
     fields = as_object(decode_lenient(line)) or {}
     snapshot = snapshot_time(fields)
     for entry in read_backups(fields):
@@ -62,7 +62,7 @@ def record_backups(state: ExtractionState, line: bytes, message_id: int, time: i
 
 
 def resolved_backups(state: ExtractionState) -> list[Row]:
-    """Return the rows of backups whose files have a known place, and keep the others for later."""
+    """Return the rows of backups with known absolute paths, and keep the others in the state."""
     rows: dict[tuple[int, str], Row] = {}
     unresolved: list[Row] = []
     for row in state.unplaced:
@@ -78,22 +78,22 @@ def resolved_backups(state: ExtractionState) -> list[Row]:
 
 
 _MAX_UNMATCHED: Final = 64
-"""Of how many summaries the leaf is waited for."""
+"""Maximum number of summaries whose leaf is unknown."""
 
 
 class SummaryTitles:
-    """The summaries of one stretch; a state has those whose leaf was not met so far."""
+    """The summaries of one part; the state contains those whose leaf was not found yet."""
 
     def __init__(self, state: ExtractionState) -> None:
         self._state = state
         self._new_leaves: set[str] = set()
 
     def add_summary(self, leaf: str, message: int, title: str) -> None:
-        """Take in a summary; one for another session names a record that is not here."""
+        """Add a summary; summaries of other sessions name a leaf that is not in this file."""
         state = self._state
         if not leaf:
             return
-        if leaf in (state.last_uuid, *state.course.near):
+        if leaf in (state.last_uuid, *state.stats.parents):
             self._set_title(message, title)
             return
         unmatched = state.far_summaries
@@ -105,22 +105,22 @@ class SummaryTitles:
             self._new_leaves.add(leaf)
 
     def match_record(self, uuid: str | None) -> None:
-        """Take in a record, which may be the leaf of a summary before it."""
+        """Match a record with the leaves of earlier summaries."""
         if uuid in self._state.far_summaries:
             self.match_leaves((uuid,))
 
     @property
     def unseen_leaves(self) -> set[str]:
-        """The leaves of summaries of this stretch that may be records somewhere before them."""
+        """Leaves of summaries in this part that may be earlier records of the file."""
         return self._new_leaves.intersection(self._state.far_summaries)
 
     def match_leaves(self, leaves: Iterable[str]) -> None:
-        """Take the summaries with these leaves, which are records of the file, for its own."""
+        """Assign the summaries with these leaves, which are records of the file, to this session."""
         for leaf in leaves:
             self._set_title(*self._state.far_summaries.pop(leaf))
 
     def _set_title(self, message: int, title: str) -> None:
-        """Take a summary for the title, unless one further down in the file is known."""
+        """Use a summary as title, unless a later one is already used."""
         state = self._state
         if message >= state.summary_at:
             state.summary, state.summary_at = title, message
@@ -139,23 +139,23 @@ _MAX_TITLE_LENGTH: Final = 200
 
 
 class RowBuilder:
-    """Takes in the records of one stretch, in order."""
+    """Builds the rows of one part from its records, in order."""
 
     def __init__(self, file: int, start: int, state: ExtractionState, inactive: frozenset[str]) -> None:
         self.end = start
-        """Up to here everything was taken in, or will never be."""
+        """Offset up to which all records were processed."""
         self._file = file
         self._start = start
         self._state = state
-        self._inactive = inactive  # a session does not end with these
+        self._inactive = inactive  # records that do not affect the ending
         self._usage_rows = UsageRowBuilder(file)
         self._messages: list[Row] = []
         self._turns: dict[int, TurnState] = {}
         self._calls: list[list[Any]] = []
         self._open_calls: dict[str, list[Any]] = {}
-        """The calls of this stretch that have no result so far."""
+        """Calls of this part without a result so far."""
         self._subagent_kinds: dict[str, str] = {}
-        """The kinds of sub-agents that those ask for."""
+        """Types of the sub-agents requested by those calls."""
         self._late_results: list[Row] = []
         self._edits: dict[tuple[int, int], list[Any]] = {}
         self._late_edit_sizes: list[Row] = []
@@ -166,7 +166,7 @@ class RowBuilder:
     def add_record(
         self, line: IndexedLine, data: bytes, offset: int, length: int, record: Record | None = None
     ) -> None:
-        """Take in one record; one that is not of the usual form comes with itself."""
+        """Add one record; `record` is given for irregular lines."""
         self.end = offset + length
         state = self._state
         message_id = (self._file << FILE_ID_SHIFT) + offset
@@ -175,13 +175,13 @@ class RowBuilder:
         is_message = kind in _MESSAGE_TYPES
         self._count_step_record(line, record)
         repeats = is_message and self._is_repeated(line, data, offset, record)
-        is_linked = state.course.follow_record(line, irregular=record is not None or repeats)
+        is_linked = state.stats.follow_record(line, irregular=record is not None or repeats)
         previous = state.last
         if is_message and not line.is_sidechain:
             state.last = LastMessageState(*_last_message_of(line))
         if repeats:
             self._note_graph_record(line, time)
-            state.course.add_note()
+            state.stats.add_note()
             return
         if kind == "user" and not _count_tool_results(line):
             if record is None:
@@ -193,7 +193,7 @@ class RowBuilder:
         self._rejoin_previous_turn(line)
         parts = text_parts(line, data)
         if is_message or parts:
-            # Without the newline: it may come later than the record.
+            # Without the newline, which may be written after the record.
             self._messages.append((message_id, len(data), state.turn.number, time, kind))
         if parts:
             self._add_documents(parts, line, message_id, time)
@@ -246,12 +246,12 @@ class RowBuilder:
         return open_call.name if open_call is not None else ""
 
     def _is_repeated(self, line: IndexedLine, raw: bytes, offset: int, record: Record | None) -> bool:
-        """Whether a message only says again, behind a compaction, what stands before it."""
+        """Return whether a message repeats an earlier one after a compaction."""
         state, message = self._state, line.message
         if line.repeats_compact_summary:
             record = record or _decode_record(raw, offset)
             return begins_turn(origin_of(record, agent=bool(line.is_sidechain)))
-        # Nearly every record is none: only those that may be are looked at.
+        # Most records are not repeated, so only candidates are checked.
         if line.type == "user":
             may_repeat = bool(state.repeated_calls)
         else:
@@ -281,16 +281,16 @@ class RowBuilder:
             command = tag_content(prompt_text(record), "command-name") if origin == "command" else ""
             state.last.left = command.strip() in _EXIT_COMMANDS
         if is_linked:
-            state.course.add_prompt(origin, time)
+            state.stats.add_prompt(origin, time)
         if not begins_turn(origin, tentative=True) or (is_sidechain and state.main):
             return
         tentative = is_tentative(origin, answered=False)
         if origin != "summary":
             state.before = None
-        elif previous.number and not previous.faint:
+        elif previous.number and not previous.tentative:
             state.before = previous
-        number = previous.number if previous.faint else previous.number + 1
-        state.turn = TurnState(number, message_id, time, time, faint=tentative)
+        number = previous.number if previous.tentative else previous.number + 1
+        state.turn = TurnState(number, message_id, time, time, tentative=tentative)
         if origin in PERSON_ORIGINS or origin in ("agent", "fork"):
             text = prompt_text(record)
             state.first_command = state.first_command or shorten_title(typed_command(text))
@@ -312,9 +312,9 @@ class RowBuilder:
         if message_body is None:
             return
         if line.type == "assistant":
-            # What the client says itself is no answer, except that a request failed.
+            # A synthetic message is not an answer, unless it reports a failed request.
             if message_body.model and (message_body.model != SYNTHETIC or line.is_api_error_message):
-                turn.faint = False
+                turn.tentative = False
                 state.prompted = state.prompted or state.commanded
             if message_body.model and message_body.model != SYNTHETIC and not (line.is_sidechain and state.main):
                 state.model = message_body.model
@@ -328,7 +328,7 @@ class RowBuilder:
             self._add_link(message_id, "fork", line.forked_from.session_id)
 
     def _rejoin_previous_turn(self, line: IndexedLine) -> None:
-        """Go on in the turn before, if the model goes on behind a compaction unasked."""
+        """Continue the previous turn if the model continues after a compaction without a prompt."""
         state = self._state
         is_sidechain = line.is_sidechain and state.main
         if state.before is not None and line.type == "assistant" and not is_sidechain:
@@ -366,7 +366,7 @@ class RowBuilder:
             ]
 
     def _track_call(self, call_id: str, row: list[Any]) -> None:
-        """Keep a call in mind until its result comes; of too many that none comes for the newest."""
+        """Keep a call until its result arrives; drop the oldest of too many open calls."""
         earlier_calls = self._state.open
         earlier_calls.pop(call_id, None)
         self._open_calls.pop(call_id, None)
@@ -376,7 +376,7 @@ class RowBuilder:
             del oldest[next(iter(oldest))]
 
     def _add_result(self, line: IndexedLine, block: LineBlock, message_id: int, time: int | None) -> tuple[str, bool]:
-        """Take in the result of a call; return the call, if it was waited for, and how it went."""
+        """Add a tool result; return the ID of its call, if that was open, and whether it failed."""
         call_id, failed = block.tool_use_id or "", bool(block.is_error)
         tool = self._tool_of_call(call_id)
         row = self._open_calls.pop(call_id, None)
@@ -400,12 +400,12 @@ class RowBuilder:
             self._add_link(message_id, "agent", agent, kind)
         return call_id, failed
 
-    # The conversation
+    # Statistics
 
     def _count_results(self, source: Record | bytes, results: list[tuple[str, bool]], time: int | None) -> None:
-        """Count the results of calls that failed, and were not refused.
+        """Count the results of calls that failed and were not denied.
 
-        `source` is the record, or the line that holds it.
+        `source` is the record, or its line.
         """
         record = source if isinstance(source, Record) else None
         failed_count = 0
@@ -414,12 +414,12 @@ class RowBuilder:
                 if record is None:
                     record = _decode_record(cast("bytes", source), 0)
                 blocks = (result for result in record.tool_results if result.tool_use_id == call)
-                failed_count += any(call_outcome("", each, record).state == "failed" for each in blocks)
+                failed_count += any(call_outcome("", block, record).state == "failed" for block in blocks)
         all_expected = all(call for call, _ in results)
-        self._state.course.add_results(time, all_expected=all_expected, failed=failed_count)
+        self._state.stats.add_results(time, all_expected=all_expected, failed=failed_count)
 
     def _update_stats(self, line: IndexedLine, kind: str, data: bytes, time: int | None) -> None:
-        stats = self._state.course
+        stats = self._state.stats
         if kind == "assistant":
             stats.add_response_line(line, time)
         elif kind == "progress":
@@ -466,7 +466,7 @@ class RowBuilder:
         elif kind == "system":
             self._add_system_record(line, message)
         elif kind == "cost-state":
-            # The newest clients write it when they are closed.
+            # Recent versions of Claude Code write it when they exit.
             state.last.left = True
         elif line.pr_url:
             self._add_link(message, "pr", line.pr_url)
@@ -481,7 +481,7 @@ class RowBuilder:
         self._link_rows.append((self._file, message, kind, target, note))
 
     def build(self, size: int) -> Extraction:
-        """Return what was gathered from a file of that size."""
+        """Return all rows extracted from a file of the given size."""
         state = self._state
         for call, row in self._open_calls.items():
             state.open[call] = OpenCall(row[0], row[1], row[4], self._subagent_kinds.get(call, ""))
@@ -526,7 +526,7 @@ def _is_text_answer(line: IndexedLine) -> bool:
 
 
 def _decode_record(line: bytes, offset: int) -> Record:
-    """Return the record of a line that was decoded; fields that only it has may be of any type."""
+    """Return the record of a decoded line; fields that were not decoded may have any type."""
     envelope = read_envelope(line)
     if envelope is None:
         raise ValueError(offset)
@@ -534,18 +534,18 @@ def _decode_record(line: bytes, offset: int) -> Record:
 
 
 def _last_message_of(line: IndexedLine) -> tuple[LastMessage, list[str]]:
-    """Return what kind of message a record is, and the ids of its tool calls."""
+    """Return the kind of a message and the IDs of its tool calls."""
     content = line.message.content if line.message is not None else None
     blocks = cast("list[LineBlock]", content) if content.__class__ is list else []
     if line.type == "assistant":
         calls = [block.id for block in blocks if block.type == "tool_use" and block.id]
         return "error" if line.is_api_error_message else "answer", calls[:_MAX_OPEN_CALLS]
-    # A prompt is told apart by its origin.
+    # Prompts are distinguished later by their origin.
     return "prompt" if _count_tool_results(line) else "other", []
 
 
 def _merge_last_state(previous: LastMessageState, current: LastMessageState) -> LastMessageState:
-    """Return what a session ends with: a command, its output or a notice leaves open what was."""
+    """Return the new ending state: a command, its output or a notice does not change the ending."""
     if current.kind != "other" or not previous.kind:
         return current
     return LastMessageState(previous.kind, previous.calls, current.left, previous.refused)
@@ -556,7 +556,7 @@ class _AgentResult(msgspec.Struct, rename="camel", gc=False):
 
 
 def _agent_id_in(line: IndexedLine) -> str:
-    """Return which sub-agent a result names."""
+    """Return the ID of the sub-agent named in a result."""
     try:
         return msgspec.json.decode(line.tool_use_result, type=_AgentResult).agent_id or ""
     except DECODE_ERRORS:

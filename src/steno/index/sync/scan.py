@@ -1,6 +1,6 @@
-"""Finds files that changed since the last sync, by a walk that stats every file and opens none.
+"""Finds files that changed since the last sync with a walk that stats every file and opens none.
 
-Only new and modified files are opened, for the few bytes that distinguish an append from a change.
+Only new and modified files are opened, for the few bytes that distinguish an append from a rewrite.
 """
 
 import os
@@ -19,7 +19,7 @@ _EDGE_SIZE: Final = 4_096
 
 
 class ScanTask(msgspec.Struct):
-    """A file that has something to be read."""
+    """A file to read or update in the index."""
 
     path: str
     root: str
@@ -29,41 +29,41 @@ class ScanTask(msgspec.Struct):
     device: int
     inode: int
     file: int = 0
-    """Its number; none for a file that was never seen."""
+    """File ID; 0 for a new file."""
     start: int = 0
     state: bytes = b""
     reread: bool = False
-    """Whether it is in the index, and no longer what it was."""
+    """Whether the file is indexed but was rewritten."""
     gone: bool = False
-    """Whether it is gone from the disk, and only in the archive."""
+    """Whether the file exists only in the archive."""
 
     @property
     def discovered_file(self) -> DiscoveredFile:
-        """The file as discovery describes it."""
+        """The file in the form that discovery returns."""
         return DiscoveredFile(self.path, self.size, self.mtime, self.place, self.root)
 
 
 class ScanPlan(msgspec.Struct):
-    """What a sync has to do."""
+    """The work of a sync."""
 
     tasks: list[ScanTask]
-    """Files with something to be read."""
+    """Files with bytes to read."""
     touched: list[ScanTask]
-    """Files in which nothing is to be read: only their time or place changed."""
+    """Files without bytes to read whose time or path has changed."""
     gone: list[int]
     seen: int
     problems: list[Problem]
     archive: str = ""
-    """What the archive was like, when that is news."""
+    """Stamp of the archive, if it has changed."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is as it was."""
+        """Whether nothing has changed."""
         return not (self.tasks or self.touched or self.gone)
 
     @property
     def size(self) -> int:
-        """How many bytes there are to read."""
+        """Number of bytes to read."""
         return sum(task.size - task.start for task in self.tasks)
 
 
@@ -78,7 +78,7 @@ class _IndexedFile(NamedTuple):
 
 
 def scan_changes(connection: sqlite3.Connection, roots: Sequence[str]) -> ScanPlan:
-    """Return what is not in the index yet, or not any more as it is."""
+    """Return all differences between the files and the index."""
     scanner = _Scanner(connection)
     files: dict[str, DiscoveredFile] = {}
     for root in roots:
@@ -95,14 +95,14 @@ class _Scanner:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.problems: list[Problem] = []
         self._connection = connection
-        # As they come, and no more than is compared: of the many hardly one is not as it was.
+        # Rows with only the compared columns, because most files are unchanged.
         rows = connection.execute("SELECT path, size, mtime, inode FROM files WHERE gone IS NULL")
         self._indexed: dict[str, tuple[Any, ...]] = {path_from_column(row[0]): row for row in rows}
         self._seen: set[str] = set()
         self._unchanged = 0
 
     def is_unchanged(self, entry: os.DirEntry[str]) -> bool:
-        """Whether a file is just as it was; said for every file of every sync."""
+        """Return whether a file is unchanged; called for every file in every sync."""
         path = entry.path
         row = self._indexed.get(path)
         if row is None:
@@ -119,29 +119,29 @@ class _Scanner:
         return True
 
     def make_plan(self, files: Collection[DiscoveredFile], roots: tuple[str, ...]) -> ScanPlan:
-        self._seen.update(file_or_path.path for file_or_path in files)
-        missing = [each for each in self._indexed if each not in self._seen]
+        self._seen.update(file.path for file in files)
+        missing = [path for path in self._indexed if path not in self._seen]
         renamed: set[int] = set()
         plan = ScanPlan([], [], [], self._unchanged + len(files), self.problems)
-        for each in files:
+        for file in files:
             try:
-                task = self._make_task(each, roots, renamed)
+                task = self._make_task(file, roots, renamed)
             except Unreadable as error:
-                # It may be another time; until then all stays as it is.
-                self.problems.append(Problem("unreadable", each.path, str(error)))
+                # It may be readable later; its rows stay unchanged until then.
+                self.problems.append(Problem("unreadable", file.path, str(error)))
                 continue
             if task is not None:
                 (plan.tasks if task.size > task.start or task.reread else plan.touched).append(task)
-        missing_rows = [self._find_row(each) for each in missing if is_below_roots(each, roots)]
+        missing_rows = [self._find_row(path) for path in missing if is_below_roots(path, roots)]
         plan.gone = [row.id for row in missing_rows if row is not None and row.id not in renamed]
         return plan
 
     def add_archived(self, plan: ScanPlan, files: Collection[DiscoveredFile], roots: tuple[str, ...]) -> None:
-        """Plan to read what is only in the archive, if the archive has news."""
+        """Plan to read files that exist only in the archive, if the archive has changed."""
         from steno.store.environment import archive_stamp
 
         stamp = archive_stamp()
-        # Other roots may have other sessions in it.
+        # Other roots can have other archived sessions.
         stamp = stamp and f"{stamp} {crc32(os.fsencode(os.pathsep.join(roots)))}"
         row = self._connection.execute("SELECT value FROM facts WHERE name = 'archive'").fetchone()
         if not stamp or (row is not None and row[0] == stamp):
@@ -186,7 +186,7 @@ class _Scanner:
         return task
 
     def _match_renamed(self, task: ScanTask, roots: tuple[str, ...], renamed: set[int]) -> ScanTask:
-        """Take a new name with the bytes of a file that went away for the same file."""
+        """Recognize a new path with the bytes of a deleted file as the same file."""
         for row in self._find_rows("device = ? AND inode = ?", task.device, task.inode):
             path = path_from_column(row.path)
             if path in self._seen or row.id in renamed or not is_below_roots(path, roots):
@@ -200,7 +200,7 @@ class _Scanner:
         return task
 
     def _resume_or_reread(self, task: ScanTask, row: _IndexedFile) -> None:
-        """Find out whether a file was only added to; else it is read from its beginning."""
+        """Determine whether a file was only appended to; otherwise it is read from the beginning."""
         end, fingerprint, state = self._connection.execute(
             "SELECT done, mark, state FROM files WHERE id = ?", (row.id,)
         ).fetchone()
@@ -214,18 +214,18 @@ class _Scanner:
 
 
 def is_below_roots(path: str, roots: tuple[str, ...]) -> bool:
-    """Whether a path is one of some folders, or lies in one."""
+    """Return whether a path is one of some directories or below one."""
     return any(is_below(path, root, or_equal=True) for root in roots)
 
 
 def file_fingerprint(path: str, end: int) -> bytes | None:
-    """Return the fingerprint of a file up to a place; None where it is shorter than that.
+    """Return the fingerprint of the first `end` bytes of a file; None if it is shorter.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: the file cannot be read.
     """
     try:
-        # The same as in `hashlib`, which loads all of OpenSSL; but not everywhere.
+        # The same function as in `hashlib`, which loads all of OpenSSL; not available on all platforms.
         from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
@@ -241,7 +241,7 @@ def file_fingerprint(path: str, end: int) -> bytes | None:
 
 
 def path_to_column(path: str) -> str | bytes:
-    """Return a path as it is kept: bytes, where it is not UTF-8."""
+    """Return a path as stored in the database: bytes if it is not UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -250,5 +250,5 @@ def path_to_column(path: str) -> str | bytes:
 
 
 def path_from_column(value: str | bytes) -> str:
-    """Return a path as the system takes it."""
+    """Return a stored path for use in system calls."""
     return os.fsdecode(value) if isinstance(value, bytes) else value

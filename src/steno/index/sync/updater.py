@@ -2,10 +2,9 @@
 
     report = sync(locate_index())
 
-Work is done in batches that are complete or absent. A batch is announced in the tables, its documents
-are committed, then its rows, which also mark it as finished. A sync that finds an announced,
-unfinished batch removes its documents; the files of that batch still count as unread. So an
-interrupted sync is repaired by the next one.
+Work is done in batches that are complete or absent. A batch is announced in the tables, its documents are committed,
+then its rows, which also mark it as finished. A sync that finds an announced, unfinished batch removes its documents;
+the files of that batch still count as unread. So an interrupted sync is repaired by the next one.
 """
 
 import os
@@ -29,24 +28,24 @@ if TYPE_CHECKING:
 
 _BATCH_SIZE: Final = 384 << 20
 _BATCH_FILES: Final = 4_000
-"""Files in one batch: what is read is in the index as soon as its batch is done."""
+"""Maximum files per batch: the content of a batch is searchable when the batch is done."""
 _LOCK_NAME: Final = "sync.lock"
 _MARK_UNREAD_SQL: Final = "UPDATE files SET size = -1, mark = x'' WHERE gone IS NULL"
 StartProgress: TypeAlias = Callable[[int], Callable[[int], None]]
-"""What is told how many bytes there are to read, and returns what is told of each step."""
+"""Receives the number of bytes to read, and returns the callback for the bytes of each step."""
 
 
 class SyncReport(msgspec.Struct):
-    """What a sync did."""
+    """The result of a sync."""
 
     files: int = 0
-    """How many there are."""
+    """Number of files."""
     read: int = 0
-    """How many had something new."""
+    """Number of files with new bytes."""
     size: int = 0
-    """How many bytes were read."""
+    """Number of bytes read."""
     gone: int = 0
-    """How many were there before and are not any more."""
+    """Number of files that were deleted since the last sync."""
     problems: list[Problem] = []
     seconds: float = 0.0
 
@@ -54,12 +53,12 @@ class SyncReport(msgspec.Struct):
 def sync(
     index: IndexLocation, *, wait: bool = True, workers: int | None = None, start_progress: StartProgress | None = None
 ) -> SyncReport:
-    """Read whatever is new below an index's roots into it; a damaged index is made anew.
+    """Update an index from the files below its roots; a damaged index is rebuilt.
 
-    `planned` is told how many bytes there are to read, and returns what is to be told of each step.
+    `start_progress` receives the number of bytes to read, and returns the callback for the bytes of each step.
 
     Raises:
-        Busy: another sync is at work, and we were not to wait.
+        Busy: another sync is running and `wait` is false.
         Unwritable: the index cannot be written.
     """
     start_time = time.monotonic()
@@ -80,7 +79,7 @@ def sync(
 
 
 def _database_error(error: sqlite3.DatabaseError, folder: str) -> Unwritable:
-    hint = "`steno sync --rebuild` reads everything again"
+    hint = "Run `steno sync --rebuild` to read all files again."
     return Unwritable(f"cannot write the index in {folder}: {error}", hint=hint)
 
 
@@ -101,9 +100,9 @@ def _sync_once(
 
 
 def reset_index(index: IndexLocation) -> None:
-    """Have everything read again by the next sync; what is gone from the disk stays as it is.
+    """Mark all files as unread, so that the next sync reads them again; deleted files stay in the index.
 
-    A damaged index is put aside, and so is what it knew of files that are gone.
+    A damaged index is moved aside, including its rows for deleted files.
 
     Raises:
         Unwritable: the index cannot be written.
@@ -123,7 +122,7 @@ def reset_index(index: IndexLocation) -> None:
 
 
 def mark_all_unread(folder: str) -> None:
-    """Mark every file that is on the disk as unread.
+    """Mark every file on disk as unread.
 
     Raises:
         Unwritable: the index cannot be written.
@@ -137,7 +136,7 @@ def mark_all_unread(folder: str) -> None:
 
 
 def remove_gone(index: IndexLocation) -> int:
-    """Take out the files that are gone, or not below the roots any more; return how many.
+    """Remove files that are deleted or no longer below the roots from the index; return their number.
 
     Raises:
         Unwritable: the index cannot be written.
@@ -161,7 +160,7 @@ def remove_gone(index: IndexLocation) -> int:
 
 
 def remove_paths(index: IndexLocation, paths: Iterable[str]) -> int:
-    """Take out some files, which lie elsewhere now; return how many were in.
+    """Remove moved files from the index; return how many were indexed.
 
     Raises:
         Unwritable: the index cannot be written.
@@ -213,7 +212,7 @@ class _SyncRun:
             self._connection.execute(statement, (name, value))
 
     def _remove_foreign_text_index(self) -> None:
-        """Remove words that are older than the tables: those they belonged to were lost."""
+        """Remove a full-text index that belongs to a lost database."""
         statement = "SELECT 1 FROM files UNION ALL SELECT 1 FROM facts LIMIT 1"
         if self._connection.execute(statement).fetchone() is not None:
             return
@@ -226,7 +225,7 @@ class _SyncRun:
             rmtree(path)
 
     def _apply_extraction_rules(self) -> None:
-        """Have everything read again if it was read by other rules than today's."""
+        """Mark all files as unread if the extraction rules have changed."""
         execute = self._connection.execute
         row = execute("SELECT value FROM facts WHERE name = 'rules'").fetchone()
         if row is None or row[0] != EXTRACTION_RULES:
@@ -235,7 +234,7 @@ class _SyncRun:
                 execute(_MARK_UNREAD_SQL)
 
     def _apply_time_zone(self) -> None:
-        """Sum up all days anew when the time zone is another than it was."""
+        """Recompute all daily sums if the time zone has changed."""
         from steno.index.usage_rows import time_zone_id, update_daily_sums
 
         execute = self._connection.execute
@@ -252,7 +251,7 @@ class _SyncRun:
         from steno.index.sync.batch_writer import BatchWriter
 
         execute = self._connection.execute
-        # The words are on the disk when they are committed; what announces them must be before.
+        # The full-text index is flushed on commit, so its announcement must be flushed before.
         execute("PRAGMA synchronous = FULL")
         with transaction(self._connection):
             (batch,) = execute("INSERT INTO batches (open) VALUES (1) RETURNING id").fetchone()
@@ -275,7 +274,7 @@ class _SyncRun:
 
 
 def _split_batches(plan: ScanPlan) -> Iterator[ScanPlan]:
-    """Yield what is to be done in lots that are worth a commit each."""
+    """Split a plan into batches of a size that is worth a commit."""
     batch, size = ScanPlan([], plan.touched, plan.gone, 0, plan.problems), 0
     for task in plan.tasks:
         batch.tasks.append(task)

@@ -1,12 +1,12 @@
-"""The session archive: store sessions, list, read, verify and restore them.
+"""The session archive: stores, lists, reads, verifies and restores sessions.
 
     archive = Archive()
-    archive.keep(found)
+    archive.keep(file)
     for entry in archive.entries():
         load(archive.source(entry))
 
-Nothing in the archive is changed or removed. A file that grew is continued; one that was truncated or rewritten gets a
-new generation. A damaged copy is replaced as long as the file is on disk.
+Nothing in the archive is changed or removed. A file that has grown is continued; one that was truncated or rewritten
+gets a new generation. A damaged copy is replaced as long as the file is on disk.
 """
 
 import os
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class SessionGroup(msgspec.Struct, frozen=True):
-    """A session and everything that goes with it."""
+    """A session with all its files."""
 
     path: str
-    """Where the session really lies: what it is known by in the archive."""
+    """Real path of the session, which identifies it in the archive."""
     files: tuple[tuple[str, DiscoveredFile], ...]
-    """Each file with its real path; the session's own comes first."""
+    """Each file with its real path; the session's own file is first."""
     state: str
-    """Another value means that a file was written, added or taken away."""
+    """Digest that changes when a file is written, added or removed."""
 
     @property
     def session(self) -> DiscoveredFile:
@@ -51,12 +51,12 @@ class SessionGroup(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many bytes all of them have."""
+        """Total bytes of all files."""
         return sum(file.size for _, file in self.files)
 
 
 def session_group(session: DiscoveredFile, discovery: Discovery, resolver: PathResolver) -> SessionGroup:
-    """Return a session with its sub-agents and its small files."""
+    """Return a session with its sub-agents and sidecar files."""
     files: dict[str, DiscoveredFile] = {}
     for file in (session, *discovery.agents(session), *discovery.sidecars(session)):
         files.setdefault(resolver.resolve(file.path), file)
@@ -70,7 +70,7 @@ def session_group(session: DiscoveredFile, discovery: Discovery, resolver: PathR
 def session_groups(
     roots: tuple[str, ...], problems: list[Problem], sessions: Iterable[DiscoveredFile] | None = None
 ) -> Iterator[SessionGroup]:
-    """Yield every session below the roots, or only some, with what goes with it; each once."""
+    """Yield each session below the roots, or each given session, once with all its files."""
     resolver = PathResolver()
     seen_paths: set[str] = set()
     for session, discovery in _sessions_below(roots, problems, sessions):
@@ -95,19 +95,20 @@ def _sessions_below(
 
 
 class RestoreResult(msgspec.Struct, frozen=True):
-    """What became of one file."""
+    """The result of restoring one file."""
 
     path: str
     state: Literal["written", "same", "other", "damaged"]
-    """Written; there already, with the same bytes; there with other bytes, and left alone; or damaged in the archive,
-    and not written."""
+    """Written; already present with the same bytes; present with other bytes and left unchanged; or damaged in the
+    archive and not written.
+    """
     size: int = 0
     reason: str = ""
-    """Which lines of the journal are damaged, and what can be done about it."""
+    """Damaged journal lines, and how to fix them."""
 
 
 def restore_session(journal: Journal, target_folder: str | None, generation: int) -> list[RestoreResult]:
-    """Put back the last generation of every file, or one that was asked for of the session's."""
+    """Restore the last generation of every file; `generation` selects one of the session's own file."""
     selected = [_find_generation(journal, generation)] if generation else []
     selected_paths = {file.path for file in selected}
     files = selected + [file for file in journal.latest_generations() if file.path not in selected_paths]
@@ -118,12 +119,12 @@ def restore_session(journal: Journal, target_folder: str | None, generation: int
 
 
 def _damaged_result(journal: Journal, target: str, path: str) -> RestoreResult:
-    reason = "; ".join(journal.damage_messages[:3]) or "a part of it is missing"
-    return RestoreResult(target, "damaged", 0, f"{reason}; {repair_hint(path)}")
+    reason = "; ".join(journal.damage_messages[:3]) or "part of the data is missing"
+    return RestoreResult(target, "damaged", 0, f"{reason}. {repair_hint(path)}")
 
 
 def _is_incomplete(journal: Journal, file: FileGeneration) -> bool:
-    """Say whether a part of a file cannot be given back, because lines of the journal are damaged."""
+    """Return whether part of a file cannot be restored because journal lines are damaged."""
     copy = journal.copy_path(file)
     longer = bool(journal.damaged_lines) and os.path.exists(copy) and os.path.getsize(copy) > file.packed
     return longer or file.known_size > file.size
@@ -134,11 +135,11 @@ def _find_generation(journal: Journal, generation: int) -> FileGeneration:
     for file in generations:
         if file.generation == generation:
             return file
-    raise NotFound(f"there is no generation {generation}", hint=f"there are {len(generations)}")
+    raise NotFound(f"generation {generation} does not exist", hint=f"The file has {len(generations)} generations.")
 
 
 def _target_path(journal: Journal, file: FileGeneration, target_folder: str | None) -> str:
-    """Return where a file goes: below another folder it lies as in its config folder."""
+    """Return the path to restore to; below `target_folder`, relative to the config directory."""
     if target_folder is None:
         return file.path
     base = config_folder_of(journal.path) or os.path.dirname(journal.path)
@@ -146,7 +147,7 @@ def _target_path(journal: Journal, file: FileGeneration, target_folder: str | No
     if file.path.startswith(prefix):
         relative_path = file.path[len(prefix) :]
     else:
-        # Part of the config folder was a link to somewhere else.
+        # Part of the config directory was a link to another location.
         names = file.path.rstrip(os.sep).split(os.sep)
         relative_path = os.sep.join(names[-3:])
     if any(name in {"", os.pardir} for name in relative_path.split(os.sep)):
@@ -193,7 +194,7 @@ def _verified_frames(journal: Journal, file: FileGeneration) -> Iterator[bytes]:
     for frame in file.frames:
         data = frames.read_frame(frame)
         if sha256(data).hexdigest() != frame.sha256:
-            raise Unreadable(f"{frames.path} is not what was kept", hint="nothing was written")
+            raise Unreadable(f"checksum mismatch in {frames.path}", hint="Nothing was written.")
         yield data
 
 
@@ -203,7 +204,7 @@ _MIN_PREFIX_LENGTH: Final = 4
 
 
 class ArchivedSession(msgspec.Struct, frozen=True):
-    """What was done about one session."""
+    """The result of archiving one session."""
 
     path: str
     changes: tuple[ArchivedChange, ...] = ()
@@ -211,80 +212,80 @@ class ArchivedSession(msgspec.Struct, frozen=True):
 
     @property
     def added(self) -> int:
-        """How many bytes were new."""
+        """Number of new bytes."""
         return sum(change.added for change in self.changes)
 
     @property
     def packed(self) -> int:
-        """How many bytes they take."""
+        """Compressed size of the new bytes."""
         return sum(change.packed for change in self.changes)
 
     @property
     def rewritten(self) -> int:
-        """How many files got another generation, because they no longer begin as they did."""
+        """Number of files with a new generation because they were rewritten."""
         return sum(change.begun and change.generation > 1 and not change.healed for change in self.changes)
 
     @property
     def healed(self) -> int:
-        """How many files were kept anew, because the archive's copy was damaged."""
+        """Number of files archived again because their copy was damaged."""
         return sum(change.healed for change in self.changes)
 
 
 class ArchiveReport(msgspec.Struct, frozen=True):
-    """What one run over many sessions did."""
+    """The result of archiving many sessions."""
 
     sessions: int = 0
-    """How many there are below the roots."""
+    """Number of sessions below the roots."""
     archived: tuple[ArchivedSession, ...] = ()
-    """Those of which something was new."""
+    """Sessions with new bytes."""
     problems: tuple[Problem, ...] = ()
 
     @property
     def files(self) -> int:
-        """How many files had something new."""
+        """Number of files with new bytes."""
         return sum(len(session.changes) for session in self.archived)
 
     @property
     def added(self) -> int:
-        """How many bytes were new."""
+        """Number of new bytes."""
         return sum(session.added for session in self.archived)
 
     @property
     def packed(self) -> int:
-        """How many bytes they take."""
+        """Compressed size of the new bytes."""
         return sum(session.packed for session in self.archived)
 
     @property
     def rewritten(self) -> int:
-        """How many files got another generation."""
+        """Number of files with a new generation."""
         return sum(session.rewritten for session in self.archived)
 
     @property
     def healed(self) -> int:
-        """How many files were kept anew."""
+        """Number of files archived again."""
         return sum(session.healed for session in self.archived)
 
 
 class Archive:
-    """The archive below steno's own folder. Reading it takes no lock; writing takes one."""
+    """The archive in steno's home directory. Reading needs no lock; writing takes one."""
 
     def __init__(self, steno_folder: str | None = None, level: int | None = None) -> None:
         self.folder = os.path.join(steno_home() if steno_folder is None else steno_folder, ARCHIVE_FOLDER)
         self.lock = os.path.join(self.folder, "lock")
-        """The file that whoever writes has to hold."""
+        """Lock file held while writing."""
         self._level = level
         self._catalogue: Catalogue | None = None
 
     @property
     def catalogue(self) -> Catalogue:
-        """One line for each session."""
+        """The catalogue, with one line per session."""
         if self._catalogue is None:
             self._catalogue = Catalogue(self.folder)
         return self._catalogue
 
     @property
     def level(self) -> int:
-        """How hard to pack: what was asked for, else what the config file says."""
+        """Compression level: the given one, or that of the configuration file."""
         if self._level is None:
             self._level = read_config().archive_level if self._is_default_home() else ARCHIVE_LEVEL
         return self._level
@@ -295,18 +296,20 @@ class Archive:
     # Reading
 
     def entries(self) -> list[CatalogueEntry]:
-        """Return every session that was kept, the last written first."""
+        """Return every archived session, most recently written first."""
         return sorted(self.catalogue.entries.values(), key=_newest_first_key)
 
     def entry(self, path: str) -> CatalogueEntry:
-        """Return the session that lies, or lay, at a path. Raises NotFound if it was never kept."""
+        """Return the archived session of a path. Raises NotFound if it was never archived."""
         entry = self.catalogue.entries.get(PathResolver().resolve(path))
         if entry is None:
-            raise NotFound(f"{path} is not in the archive", hint="`steno archive --list` says what is")
+            raise NotFound(
+                f"{path} is not in the archive", hint="Run `steno archive --list` to list archived sessions."
+            )
         return entry
 
     def find_entries(self, name: str) -> list[CatalogueEntry]:
-        """Return what was kept under an id, the beginning of one, or a path, wherever it lay."""
+        """Return the archived sessions that match an ID, an ID prefix, or a path."""
         path = PathResolver().resolve(os.path.abspath(name))
         if path in self.catalogue.entries:
             return [self.catalogue.entries[path]]
@@ -317,11 +320,11 @@ class Archive:
         return [entry for entry in self.entries() if _entry_stem(entry).startswith(prefix)]
 
     def journal(self, entry: CatalogueEntry) -> Journal:
-        """Return what the archive knows of a session's files. Raises Unreadable if that cannot be read."""
+        """Return the journal of a session's files. Raises Unreadable if it cannot be read."""
         return read_journal(self.folder_of(entry))
 
     def folder_of(self, entry: CatalogueEntry) -> str:
-        """Return the folder that holds the copies of a session's files."""
+        """Return the archive directory of a session."""
         return os.path.join(self.folder, SESSIONS_FOLDER, entry.folder)
 
     def source(self, entry: CatalogueEntry, file: FileGeneration | None = None) -> ArchiveSource:
@@ -331,14 +334,14 @@ class Archive:
         """
         return ArchiveSource(self.folder_of(entry), file.number if file else entry.number)
 
-    # Keeping
+    # Archiving
 
     def pending(
         self, groups: Iterable[SessionGroup], *, defer_active: bool = False
     ) -> Iterator[tuple[SessionGroup, bool]]:
-        """Yield each session, and whether any file of it may have news.
+        """Yield each session and whether any of its files may have new bytes.
 
-        With `defer_active`, a little more in a session that is being written can wait for more.
+        With `defer_active`, a session that is being written and has grown only a little is deferred.
         """
         for group in groups:
             entry = self.catalogue.entries.get(group.path)
@@ -352,11 +355,11 @@ class Archive:
     def keep(
         self, session: DiscoveredFile | SessionGroup, *, full: bool = False, on_progress: ProgressCallback | None = None
     ) -> ArchivedSession:
-        """Keep what is new of a session and of everything that goes with it.
+        """Archive the new bytes of a session and all its files.
 
-        What is known is told from what is new by the ends of the file; `full` compares all of it, and proves the
-        copies, so that one that was damaged is written anew. A file that cannot be read is told in `problems`. Raises
-        Unwritable if the archive cannot be written; what it held before, it still holds.
+        By default only the ends of a file are compared; `full` compares all bytes and verifies the copies, replacing
+        damaged ones. Files that cannot be read are listed in `problems`. Raises Unwritable if the archive cannot be
+        written; its previous content is then intact.
         """
         if isinstance(session, DiscoveredFile):
             session = session_group(session, Discovery(session.root), PathResolver())
@@ -387,32 +390,32 @@ class Archive:
             if not finished:
                 writer.roll_back()
             writer.close()
-        # What could not be read is looked at again next time.
+        # Without a state, files that could not be read are tried again next time.
         entry = catalogue_entry(writer.journal, "" if problems else group.state)
         if entry is not None:
             self.catalogue.add(entry)
-        # A small file that went away meanwhile is no trouble.
+        # A sidecar file that was deleted meanwhile is not a problem.
         reported = tuple(problem for problem in problems if problem.kind != "missing")
         return ArchivedSession(group.path, tuple(changes), reported)
 
     def compact(self) -> None:
-        """Have the catalogue on the disk, and small again when most of it is out of date.
+        """Flush the catalogue to disk, and compact it if most of it is outdated.
 
-        Raises Unwritable if that cannot be done.
+        Raises Unwritable on failure.
         """
         if os.path.exists(os.path.join(self.folder, CATALOGUE_PATH[-1])):
             with FileLock(self.lock):
                 self.catalogue.compact()
 
-    # Proving, and putting back
+    # Verifying and restoring
 
     def verify(
         self, entries: list[CatalogueEntry] | None = None, on_progress: ProgressCallback | None = None
     ) -> "Iterator[VerificationFailure]":
-        """Yield what is wrong with the archive, or with some sessions in it.
+        """Yield the failures in the archive, or in some of its sessions.
 
-        Every frame is unpacked and compared with its checksum, and with the file on disk where that is still what was
-        kept. Raises Unreadable if the archive's folder cannot be read.
+        Every frame is decompressed and compared with its checksum, and with the file on disk if that is unchanged.
+        Raises Unreadable if the archive directory cannot be read.
         """
         from steno.store.archive.copies import verify_archive, verify_session
 
@@ -424,28 +427,28 @@ class Archive:
     def restore(
         self, entry: CatalogueEntry, target_folder: str | None = None, generation: int = 0
     ) -> "list[RestoreResult]":
-        """Put a session and what goes with it back where it was, or below another folder.
+        """Restore a session and its files to their original paths, or below another directory.
 
-        A file that is there with other bytes stays as it is. `generation` is that of the session's own file; 0 is the
-        last. Raises NotFound if there is no such generation, or Unreadable if the archive cannot be read, or Unwritable
-        if a file cannot be written.
+        An existing file with other bytes is not changed. `generation` is that of the session's own file; 0 is the last.
+        Raises NotFound if the generation does not exist, Unreadable if the archive cannot be read, or Unwritable if a
+        file cannot be written.
         """
         return restore_session(self.journal(entry), target_folder, generation)
 
     def forget(self, entry: CatalogueEntry) -> None:
-        """Throw away all that was kept of a session: the only way to lose something here.
+        """Delete everything archived of a session; no other operation deletes archived data.
 
-        Raises Unwritable if that cannot be done, or not all of it.
+        Raises Unwritable if it cannot be deleted completely.
         """
         folder = self.folder_of(entry)
         with FileLock(self.lock):
             try:
-                # The journal last: as long as it is there, the rest can be found.
+                # The journal last: as long as it exists, the remaining files can be found.
                 for name in sorted(os.listdir(folder), key=JOURNAL_FILE.__eq__):
                     os.unlink(os.path.join(folder, name))
                 os.rmdir(folder)
             except FileNotFoundError:
-                # By hand, or by somebody else: it is gone in any case.
+                # Already deleted by the user or another process.
                 pass
             except OSError as error:
                 raise unwritable_error(folder, error) from error
@@ -459,12 +462,12 @@ def archive_all(
     defer_active: bool = False,
     sessions: Iterable[DiscoveredFile] | None = None,
 ) -> ArchiveReport:
-    """Keep every session below the roots; without any, below those that every command looks at.
+    """Archive every session below the roots; by default, below the roots of every command.
 
     `start_progress` gets the number of bytes to read, if any, and returns the callback for bytes that were read. With
-    `defer_active`, a session that is being written is left until it has grown by more than a few lines. With
-    `sessions`, only those are looked at. Raises
-    BadRequest if the config file is broken, or Unwritable if the archive cannot be written.
+    `defer_active`, a session that is being written is deferred until it has grown by more than a few lines. With
+    `sessions`, only these are archived. Raises BadRequest if the configuration file is invalid, or Unwritable if the
+    archive cannot be written.
     """
     from steno.store.session_lookup import resolve_roots
 
@@ -482,7 +485,7 @@ def archive_all(
     return ArchiveReport(
         len(pending),
         tuple(session for session in archived if session.changes),
-        (*problems, *(problem for each in archived for problem in each.problems)),
+        (*problems, *(problem for session in archived for problem in session.problems)),
     )
 
 
@@ -495,14 +498,14 @@ def _newest_first_key(entry: CatalogueEntry) -> tuple[int, str]:
 
 
 def _can_defer(group: SessionGroup, entry: CatalogueEntry) -> bool:
-    """Say whether there is little new in a session that somebody, or a sub-agent, is at work in."""
+    """Return whether a session is still being written and has grown only a little."""
     growth = group.size - entry.latest
     if group.session.size < entry.size or not 0 <= growth < _SMALL_GROWTH:
         return False
     current_time = now()
-    # A file from the future would be waited for until then.
+    # A file with a time in the future would be deferred until then.
     return any(abs(current_time - file.mtime_ns / 1e9) < _ACTIVE_SECONDS for _, file in group.files)
 
 
 def _ignore_progress(_: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""

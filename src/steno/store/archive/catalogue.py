@@ -1,6 +1,6 @@
-"""The archive's catalogue: one line per session, sessions that only the archive has, and moved ones.
+"""The archive's catalogue: one line per session, sessions that exist only in the archive, and moved sessions.
 
-The catalogue repeats the journals of the folders; if it is lost, it is rebuilt from them.
+The catalogue repeats the journals of the archived sessions; if it is lost, it is rebuilt from them.
 """
 
 import os
@@ -35,30 +35,30 @@ _DIGEST_LENGTH: Final = 12
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True):
-    """A session in the archive, as it was when last kept."""
+    """An archived session as of its last archiving."""
 
     said: str = msgspec.field(name="path")
     raw: str = ""
     folder: str = ""
-    """The name of its folder in the archive."""
+    """Name of the session's archive directory."""
     number: int = 0
-    """Which of the folder's files the session itself is; its last generation."""
+    """Number of the session's own file in the directory; its last generation."""
     size: int = 0
     mtime_ns: int = 0
     files: int = 0
     total: int = 0
-    """How many bytes all generations of all its files have."""
+    """Total bytes of all generations of all files."""
     packed: int = 0
-    """How many bytes they take in the archive, without damaged copies that were replaced."""
+    """Compressed size of all generations, without replaced damaged copies."""
     generations: int = 1
-    """How many generations the session's own file has."""
+    """Number of generations of the session's own file."""
     state: str = ""
     latest: int = 0
-    """How many bytes the last generations of all its files have."""
+    """Total bytes of the last generations of all files."""
 
     @property
     def path(self) -> str:
-        """Where the session lies, or lay."""
+        """Original path of the session."""
         return decode_path(self.said, self.raw)
 
 
@@ -66,7 +66,7 @@ _ENTRY_DECODER: Final = msgspec.json.Decoder(CatalogueEntry)
 
 
 def folder_name(path: str) -> str:
-    """Return the name of the folder for a session: its own name, so that people find it."""
+    """Return the archive directory name of a session, which starts with the session's file name."""
     from hashlib import sha256
 
     stem = os.path.basename(path).removesuffix(".jsonl")
@@ -75,13 +75,13 @@ def folder_name(path: str) -> str:
 
 
 class PathResolver:
-    """Real paths: a link to a folder is not another folder."""
+    """Resolver of real paths with a cache, so that linked directories are recognized."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
 
     def resolve(self, path: str) -> str:
-        """Return a path with the links to its folder resolved; the file itself may be one."""
+        """Return a path with links in its directory resolved; the file itself may be a link."""
         folder, name = os.path.split(path)
         real_folder = self._folders.get(folder)
         if real_folder is None:
@@ -90,7 +90,7 @@ class PathResolver:
 
 
 def catalogue_entry(journal: Journal, state: str = "") -> CatalogueEntry | None:
-    """Return the line about a folder; None where its journal does not say whose it is."""
+    """Return the catalogue entry of a journal; None if the journal does not name its session."""
     session = journal.session_file
     if session is None:
         return None
@@ -110,9 +110,9 @@ def catalogue_entry(journal: Journal, state: str = "") -> CatalogueEntry | None:
 
 
 def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
-    """Return the last line about each session, how many whole bytes and how many lines there are.
+    """Return the last entry of each session, the number of complete bytes, and the number of lines.
 
-    Raises Unreadable if the catalogue is there and cannot be read.
+    Raises Unreadable if the catalogue exists and cannot be read.
     """
     with reading(path):
         data = read_all(path)
@@ -121,21 +121,21 @@ def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
     lines = data[:complete_size].split(b"\n")[:-1]
     for line in lines:
         entry = decode_line(line, _ENTRY_DECODER)
-        # What leads out of the archive's own folder was not written by us.
+        # Entries that refer outside the archive directory are not valid.
         if entry is not None and UNSAFE_NAME.search(entry.folder) is None and entry.folder[:1] != ".":
             entries[entry.path] = entry
     return entries, complete_size, len(lines)
 
 
 class Catalogue:
-    """The catalogue, for somebody who holds the lock when writing."""
+    """The catalogue; the caller must hold the lock to write."""
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, CATALOGUE_PATH[-1])
         self.entries, _, self._lines = read_entries(self._path)
 
     def add(self, entry: CatalogueEntry) -> None:
-        """Write the line about a session. Raises Unwritable if that cannot be done."""
+        """Write the entry of a session. Raises Unwritable on failure."""
         if self.entries.get(entry.path) == entry:
             return
         self.entries[entry.path] = entry
@@ -144,28 +144,28 @@ class Catalogue:
             append_lines(self._path, encode_line(entry))
 
     def remove(self, path: str) -> None:
-        """Take out the line about a session. Raises Unwritable if that cannot be done; it is as it was."""
+        """Remove the entry of a session. Raises Unwritable on failure; the catalogue is then unchanged."""
         self.entries, _, self._lines = read_entries(self._path)
         if self.entries.pop(path, None) is not None:
             self.write()
 
     def compact(self) -> None:
-        """Have it on the disk; written anew, without what is out of date, when most of it is.
+        """Flush the catalogue to disk; rewrite it if most of it is outdated.
 
-        Raises Unwritable if that cannot be done.
+        Raises Unwritable on failure.
         """
         if self._lines > 2 * len(self.entries) + _SPARE_LINES:
-            # Somebody else may have written since it was read.
+            # Another process may have written since it was read.
             self.entries, _, self._lines = read_entries(self._path)
             self.write()
             return
-        # Once for all sessions of a run. A line that a power cut takes would leave a session
-        # whose file is gone since where nobody looks.
+        # Once for all sessions of a run. If a power cut removed an entry, a session whose file is deleted later could
+        # no longer be found.
         with writing(self._path):
             sync_file(self._path)
 
     def write(self) -> None:
-        """Write all of it anew. Raises Unwritable if that cannot be done; it is as it was."""
+        """Rewrite the catalogue. Raises Unwritable on failure; the catalogue is then unchanged."""
         remove_stale_temp_files(self._path)
         with TempFile(self._path) as temp_file:
             temp_file.write(map(encode_line, self.entries.values()))
@@ -178,10 +178,10 @@ def _catalogue_path() -> str:
 
 
 def archived_only_below(roots: Iterable[str], existing: Iterable[DiscoveredFile]) -> list[ArchivedFile]:
-    """Return the sessions that were kept from below the roots and are no longer there.
+    """Return the archived sessions from below the roots that no longer exist there.
 
-    One that lives on elsewhere below the roots, with at least as much in it, was only moved; so was one of which `steno
-    relocate` knows where it lies.
+    Sessions that exist elsewhere below the roots with at least the same size were moved and are omitted, as are those
+    moved by `steno relocate`.
     """
     catalogue = _catalogue_path()
     entries = read_entries(catalogue)[0]
@@ -205,7 +205,7 @@ def archived_only_below(roots: Iterable[str], existing: Iterable[DiscoveredFile]
 
 
 def _existing_paths(existing: Iterable[DiscoveredFile]) -> tuple[set[str], dict[str, int]]:
-    """Return where the living lie, really, and how big those of each name are."""
+    """Return the real paths of existing sessions, and the largest size of each file name."""
     resolver = PathResolver()
     paths: set[str] = set()
     sizes: dict[str, int] = {}
@@ -229,7 +229,7 @@ def _archived_file(entry: CatalogueEntry, catalogue: str, root: str) -> Archived
 
 
 def archived_at(path: str) -> ArchivedFile | None:
-    """Return the session, or the sub-agent's transcript, that was kept from a path."""
+    """Return the archived session or sub-agent transcript of a path."""
     catalogue = _catalogue_path()
     real = PathResolver().resolve(path)
     folder, name = os.path.split(real)
@@ -251,12 +251,12 @@ def archived_at(path: str) -> ArchivedFile | None:
 
 
 def is_archived(file: DiscoveredFile) -> bool:
-    """Say whether the archive has a session that is still there, with all that is in it now."""
+    """Return whether the archive has an existing session in its current state."""
     return is_archived_as(file.path, file.size, file.mtime_ns)
 
 
 def is_archived_as(path: str | bytes, size: int, mtime_ns: int) -> bool:
-    """Say whether the archive has the session of a path as it is: of that size and time."""
+    """Return whether the archive has the session of a path with this size and modification time."""
     entries = _current_entries()
     if not entries:
         return False
@@ -265,7 +265,7 @@ def is_archived_as(path: str | bytes, size: int, mtime_ns: int) -> bool:
 
 
 def archived_count() -> int:
-    """Return how many sessions the archive has."""
+    """Return the number of archived sessions."""
     return len(_current_entries())
 
 
@@ -277,7 +277,7 @@ def _current_entries() -> dict[str, CatalogueEntry]:
 
 
 def _session_paths_above(path: str) -> Iterator[str]:
-    """Yield where a session would lie whose own folder a path is in."""
+    """Yield the possible paths of the session whose directory contains a path."""
     folder = os.path.dirname(path)
     while folder != os.path.dirname(folder):
         yield folder + JSONL_SUFFIX
@@ -288,11 +288,11 @@ def _session_paths_above(path: str) -> Iterator[str]:
 class _CatalogueEntries(msgspec.Struct):
     entries: dict[str, CatalogueEntry]
     folders: dict[str, list[CatalogueEntry]]
-    """The same, by the folder they were in."""
+    """The same entries, grouped by their original directory."""
 
 
 def _read_catalogue(catalogue: str) -> _CatalogueEntries:
-    """Return the catalogue; it is read again only when it was written since."""
+    """Return the catalogue, which is read again only after it has changed."""
     try:
         status = os.stat(catalogue)
     except OSError:
@@ -309,7 +309,7 @@ def _read_catalogue_version(catalogue: str, _mtime_ns: int, _size: int, _inode: 
 
 
 def archived_agents(session: ArchivedFile) -> list[ArchivedFile]:
-    """Return the sub-agents of a session that is only in the archive."""
+    """Return the sub-agents of a session that exists only in the archive."""
     journal = _read_journal(session)
     if journal is None:
         return []
@@ -330,7 +330,7 @@ def _file_path(file: DiscoveredFile) -> str:
 
 
 def archived_sidecar(session: ArchivedFile, path: str, limit: int) -> bytes | None:
-    """Return the first bytes of another file that was kept with a session; None if it was not."""
+    """Return the first bytes of another archived file of a session; None if it was not archived."""
     journal = _read_journal(session)
     file = journal.latest(path) if journal else None
     if journal is None or file is None:
@@ -353,7 +353,7 @@ _MAX_MOVES: Final = 100
 
 
 class MovedSession(msgspec.Struct, frozen=True):
-    """A session that got another place, and how big it was then."""
+    """A session that was moved, with its size at that time."""
 
     old: str
     new: str
@@ -361,7 +361,7 @@ class MovedSession(msgspec.Struct, frozen=True):
 
 
 def record_moves(moves: Iterable[MovedSession]) -> None:
-    """Remember moves. Raises Unwritable if the note cannot be written."""
+    """Record moves. Raises Unwritable if they cannot be written."""
     lines = b"".join(msgspec.json.encode(move) + b"\n" for move in moves)
     if not lines:
         return
@@ -371,7 +371,7 @@ def record_moves(moves: Iterable[MovedSession]) -> None:
 
 
 def read_moves() -> dict[str, MovedSession]:
-    """Return where each session that was moved lies now, by where it lay before."""
+    """Return the moved sessions by their old path, with their current path."""
     try:
         raw = read_all(os.path.join(steno_home(), *_MOVED_FILE))
     except OSError:
@@ -382,10 +382,10 @@ def read_moves() -> dict[str, MovedSession]:
             move = msgspec.json.decode(line, type=MovedSession)
         except DECODE_ERRORS:
             continue
-        # Whatever lies there now came there by this move: where it went before is history.
+        # The path is now occupied by this move, so earlier moves from it no longer apply.
         latest.pop(move.new, None)
         latest[move.old] = move
-    return {path: _final_move(each, latest) for path, each in latest.items()}
+    return {path: _final_move(move, latest) for path, move in latest.items()}
 
 
 def _final_move(move: MovedSession, latest: dict[str, MovedSession]) -> MovedSession:

@@ -1,7 +1,7 @@
-"""Writes new bytes of a session's files into its folder of the archive, and verifies every frame.
+"""Writes new bytes of a session's files into its directory in the archive, and verifies every frame.
 
-Each frame is flushed before its line in the journal, which is flushed too. After an interruption, the next run
-truncates bytes behind the last frame that has a line.
+Each frame is flushed before its journal line is written and flushed. After an interruption, the next process truncates
+bytes after the last frame with a journal line.
 """
 
 import os
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from steno.store.archive.archive import Archive
 
 FRAME_SIZE: Final = 1 << 20
-"""How many bytes of a file a frame holds at most: a look anywhere unpacks no more than that."""
+"""Maximum bytes of a file per frame, and so the maximum that reading one position decompresses."""
 _FRAMES_PER_COMMIT: Final = 64
-"""After how many frames a long file is brought to the disk, so that a kill costs little."""
+"""Frames after which a long file is flushed, so that a killed process loses little work."""
 _COMPARED_TAIL_SIZE: Final = 1 << 16
 _CREATE_FLAGS: Final = os.O_CREAT | os.O_EXCL
 _NEW_COPY: Final = -1
@@ -66,27 +66,27 @@ ProgressCallback = Callable[[int], None]
 
 
 class ArchivedChange(msgspec.Struct, frozen=True):
-    """What was done about one file."""
+    """The result of archiving one file."""
 
     path: str
     added: int = 0
     packed: int = 0
     generation: int = 1
     begun: bool = False
-    """Whether the file, or a new generation of it, was begun."""
+    """Whether a new file or generation was started."""
     healed: bool = False
-    """Whether all of it was kept anew, because the copy was damaged."""
+    """Whether the file was archived again completely because its copy was damaged."""
 
 
 class ArchiveWriter:
-    """The only one who writes in a session's folder; the caller holds the lock."""
+    """Writer of a session's archive directory; the caller holds the lock."""
 
     def __init__(self, folder: str, session: str, level: int) -> None:
         self._level = level
         self._compressor: ZstdCompressor | None = None
         self._pending_lines: list[bytes] = []
         self._previous_sizes: dict[str, int] = {}
-        """How long the copies were that have been written to since the last commit."""
+        """Sizes of the modified copies at the last commit."""
         self._journal_descriptor = -1
         self._path = os.path.join(folder, JOURNAL_FILE)
         self.journal: Journal
@@ -110,7 +110,7 @@ class ArchiveWriter:
         os.lseek(self._journal_descriptor, self.journal.complete_size, os.SEEK_SET)
 
     def close(self) -> None:
-        """Give the journal back; what was not committed is as if it had never been."""
+        """Close the journal; uncommitted lines are discarded."""
         if self._journal_descriptor >= 0:
             os.close(self._journal_descriptor)
             self._journal_descriptor = -1
@@ -118,10 +118,10 @@ class ArchiveWriter:
     def archive_file(
         self, discovered: DiscoveredFile, path: str, on_progress: ProgressCallback, *, full: bool = False
     ) -> ArchivedChange | None:
-        """Keep what is new of a file, known as `path`; None when nothing is.
+        """Archive the new bytes of a file under `path`; return None if nothing is new.
 
-        Raises Unreadable if the file cannot be read, or changes under our eyes, or Unwritable if the archive cannot be
-        written; `roll_back` makes it what it was.
+        Raises Unreadable if the file cannot be read or changes during reading, or Unwritable if the archive cannot be
+        written; `roll_back` then restores the previous state.
         """
         with reading(discovered.path):
             status = os.stat(discovered.path)
@@ -130,7 +130,7 @@ class ArchiveWriter:
             on_progress(status.st_size)
             return None
         with FileSource(discovered.path) as source:
-            # What is added from here on is the next run's.
+            # Bytes appended from here on are archived by the next run.
             source.size = min(source.size, status.st_size)
             damaged: FileGeneration | None = None
             if file is not None and self._continues(file, source, status, full=full):
@@ -156,10 +156,10 @@ class ArchiveWriter:
         if file.last_state is None or msgspec.structs.replace(file.last_state, time=state.time) != state:
             self._append_line(state)
 
-    # Is it the file we know?
+    # Comparing files and copies
 
     def _continues(self, file: FileGeneration, source: FileSource, status: os.stat_result, *, full: bool) -> bool:
-        """Say whether a file still begins with everything that was kept of it."""
+        """Return whether a file still starts with all archived bytes."""
         if source.size < file.known_size:
             return False
         has_grown = source.size > file.size
@@ -169,7 +169,7 @@ class ArchiveWriter:
         return all(digest == frame.sha256 for frame, digest in zip(frames, source_digests(source, frames), strict=True))
 
     def _is_usable(self, file: FileGeneration, *, full: bool) -> bool:
-        """Say whether more can be added to a copy; `full` proves what is in it."""
+        """Return whether a copy can be extended; `full` verifies its content."""
         if file.break_reason or self._copy_is_short(file):
             return False
         return not full or not find_flaw(self.journal.copy_path(file), file)
@@ -202,7 +202,7 @@ class ArchiveWriter:
         return self.journal.files[line.n]
 
     def _free_number(self) -> int:
-        """Return a number that no file has, not even one whose line was lost."""
+        """Return an unused copy number, also considering copies whose journal line was lost."""
         return max([0, *_copy_numbers(self.journal.folder), *self.journal.files]) + 1
 
     def _add_frames(
@@ -236,7 +236,7 @@ class ArchiveWriter:
                     self.commit()
                     self._previous_sizes[self.journal.copy_path(file)] = file.packed
         finally:
-            # Also when the file ends before it should: what was read of it has been kept.
+            # Also when the file ends early: the bytes read until then are archived.
             os.fsync(descriptor)
 
     def _write_frame(self, descriptor: int, file: FileGeneration, data: bytes) -> None:
@@ -260,12 +260,12 @@ class ArchiveWriter:
         if self._compressor is None:
             import zstandard
 
-            # With a checksum, so that a damaged frame is noticed by whoever unpacks it.
+            # With a checksum, so that decompression detects a damaged frame.
             self._compressor = zstandard.ZstdCompressor(level=self._level, write_checksum=True)
         return self._compressor.compress(data)
 
     def note_repair(self) -> None:
-        """Note that what damaged lines spoke of has been kept anew, if nothing of it is missing."""
+        """Record that everything named by damaged lines was archived again, if nothing is missing."""
         journal = self.journal
         if not journal.damaged_lines or journal.unnamed_numbers or _copy_numbers(journal.folder) - journal.files.keys():
             return
@@ -284,16 +284,16 @@ class ArchiveWriter:
         self.journal.add_line(line)
 
     def commit(self) -> None:
-        """Write down what was kept, and come back when it is on the disk.
+        """Write the pending journal lines and flush them to disk.
 
-        Raises Unwritable if that cannot be done; the journal is as it was.
+        Raises Unwritable on failure; the journal is then unchanged.
         """
         if not self._pending_lines:
             return
         data = b"".join(self._pending_lines)
         self._pending_lines = []
         with writing(self._path):
-            # The copies' names first: a line must not speak of a file that a power cut takes back.
+            # Flush the names of the copies first: a journal line must not refer to a file that a power cut can remove.
             if not self.journal.complete_size or _NEW_COPY in self._previous_sizes.values():
                 sync_folder(self.journal.folder)
             write_all(self._journal_descriptor, data)
@@ -302,10 +302,10 @@ class ArchiveWriter:
         self._previous_sizes.clear()
 
     def roll_back(self) -> None:
-        """Take away what was written since the last commit, as far as the disk lets us."""
+        """Remove everything written since the last commit, as far as possible."""
         with suppress(OSError):
             os.ftruncate(self._journal_descriptor, self.journal.complete_size)
-            # Only now: as long as there may be lines about them, the copies have to stay.
+            # After truncating the journal: copies must exist as long as journal lines refer to them.
             for path, size in self._previous_sizes.items():
                 if size == _NEW_COPY:
                     os.unlink(path)
@@ -314,7 +314,7 @@ class ArchiveWriter:
 
 
 def _copy_numbers(folder: str) -> set[int]:
-    """Return the numbers of the copies that lie in a folder."""
+    """Return the numbers of the copies in a directory."""
     names = map(_COPY_NAME.fullmatch, os.listdir(folder))
     return {int(match[1]) for match in names if match}
 
@@ -331,7 +331,7 @@ def _is_unchanged(file: FileGeneration, status: os.stat_result) -> bool:
 
 
 def _end_frames(frames: list[FrameLine]) -> list[FrameLine]:
-    """Return the first frame and the last ones, enough of them to know a file by."""
+    """Return the first frame and enough of the last ones to recognize a file."""
     tail_frames: list[FrameLine] = []
     for frame in reversed(frames[1:]):
         tail_frames.append(frame)
@@ -341,7 +341,7 @@ def _end_frames(frames: list[FrameLine]) -> list[FrameLine]:
 
 
 def source_digests(source: FileSource, frames: list[FrameLine]) -> Iterator[str]:
-    """Yield the digest of what a file on disk has where some frames come from."""
+    """Yield the digests of the file's bytes at the positions of some frames."""
     for frame in frames:
         yield sha256(source.read(frame.offset, frame.length)).hexdigest()
 
@@ -350,38 +350,38 @@ def _read_pieces(source: FileSource, start: int) -> Iterator[bytes]:
     while start < source.size:
         data = source.read(start, FRAME_SIZE)
         if not data:
-            raise Unreadable(f"{source.path} changed while it was read", hint="try again")
+            raise Unreadable(f"{source.path} changed while it was read", hint="Run the command again.")
         yield data
         start += len(data)
 
 
 _ARCHIVE_AGAIN_HINT: Final = (
-    "`steno archive --full` keeps it anew from the file on disk (with the --root or --demo that it was kept with)"
+    "Run `steno archive --full` to archive the file again from disk (with the same --root or --demo option as before)."
 )
 _RECOVER_HINT: Final = (
-    "`steno archive --full` keeps anew what is on disk; what fails even then is nowhere else: "
-    "`steno archive --forget` gives the session up, and `steno archive` begins it again"
+    "Run `steno archive --full` to archive the files on disk again. If that fails, the data exists nowhere else: "
+    "run `steno archive --forget` to remove the session, then `steno archive` to start again."
 )
 _LOST_HINT: Final = (
-    "it is nowhere else: put the archive's folder back from a backup, or give the session up with "
-    "`steno archive --forget`"
+    "The data exists nowhere else: restore the archive directory from a backup, or run `steno archive --forget` to "
+    "remove the session."
 )
 
 
 class VerificationFailure(msgspec.Struct, frozen=True):
-    """Something that is not as it was kept."""
+    """A verification failure in the archive."""
 
     path: str
-    """The file that was kept; nothing where that is not known."""
+    """Path of the archived file; empty if unknown."""
     copy: str
-    """Where its copy lies, or the folder."""
+    """Path of its copy or directory in the archive."""
     message: str
     hint: str = ""
-    """What can be done about it."""
+    """How to fix the problem."""
 
 
 def verify_archive(archive: "Archive", on_progress: ProgressCallback) -> Iterator[VerificationFailure]:
-    """Yield what is wrong with any folder; a folder the catalogue forgot is written into it."""
+    """Yield all failures in the archive; add directories that are missing in the catalogue."""
     sessions_folder = os.path.join(archive.folder, SESSIONS_FOLDER)
     try:
         names = sorted(os.listdir(sessions_folder))
@@ -397,9 +397,9 @@ def verify_archive(archive: "Archive", on_progress: ProgressCallback) -> Iterato
             yield from _add_missing_entry(archive, folder)
     for name in sorted(entries.keys() - set(names)):
         path = entries[name].path
-        hint = "`steno archive` keeps it again" if os.path.exists(path) else _LOST_HINT
+        hint = "Run `steno archive` to archive it again." if os.path.exists(path) else _LOST_HINT
         folder = os.path.join(sessions_folder, name)
-        yield VerificationFailure(path, folder, "its folder is gone from the archive", hint)
+        yield VerificationFailure(path, folder, "the archive directory of the session is missing", hint)
 
 
 def _add_missing_entry(archive: "Archive", folder: str) -> Iterator[VerificationFailure]:
@@ -409,10 +409,9 @@ def _add_missing_entry(archive: "Archive", folder: str) -> Iterator[Verification
         return
     entry = catalogue_entry(journal)
     if entry is None:
-        # An empty folder was left by a run that was killed; one without the session by a run that
-        # could read only what goes with it.
+        # A killed process can leave an empty directory, or one without the session if it could read only sidecar files.
         if journal.complete_size and journal.session_line is None:
-            yield VerificationFailure("", folder, "it does not say whose it is", _RECOVER_HINT)
+            yield VerificationFailure("", folder, "the journal does not name its session", _RECOVER_HINT)
         return
     make_private_folder(archive.folder)
     with FileLock(archive.lock):
@@ -420,7 +419,7 @@ def _add_missing_entry(archive: "Archive", folder: str) -> Iterator[Verification
 
 
 def verify_session(folder: str, on_progress: ProgressCallback) -> Iterator[VerificationFailure]:
-    """Yield what is wrong with one session's folder."""
+    """Yield all failures in one session's directory."""
     try:
         journal = read_journal(folder)
     except Unreadable as error:
@@ -443,36 +442,36 @@ def verify_session(folder: str, on_progress: ProgressCallback) -> Iterator[Verif
 
 
 def repair_hint(path: str) -> str:
-    """Return what can be done about a damaged journal: the file itself may still be on the disk."""
+    """Return the hint for a damaged journal, depending on whether the file is still on disk."""
     return _RECOVER_HINT if os.path.exists(path) else _LOST_HINT
 
 
 def _is_journal_missing(folder: str) -> bool:
-    """Return whether copies have no journal; a run that was killed leaves at least an empty one."""
+    """Return whether copies have no journal; a killed process leaves at least an empty journal."""
     names = {entry.name for entry in list_folder(folder, [])}
     return bool(names) and JOURNAL_FILE not in names
 
 
 def find_flaw(copy: str, file: FileGeneration, on_progress: ProgressCallback | None = None) -> str:
-    """Return what is wrong with a copy; nothing when every byte of it is what was kept."""
+    """Return what is damaged in a copy; empty if it is intact."""
     frames = FrameReader(copy)
     try:
         for frame in file.frames:
             if crc32(frames.read_packed(frame)) != frame.check:
-                return f"the copy is damaged behind byte {frame.at:,}"
+                return f"the copy is damaged after byte {frame.at:,}"
             if sha256(frames.read_frame(frame)).hexdigest() != frame.sha256:
-                return f"the bytes from {frame.offset:,} on are not what was kept"
+                return f"checksum mismatch from byte {frame.offset:,} on"
             if on_progress is not None:
                 on_progress(frame.length)
         if not file.frames and not os.path.exists(copy):
-            return "the copy is gone"
+            return "the copy is missing"
     except Unreadable as error:
         return str(error)
     return ""
 
 
 def _compare_with_disk(journal: Journal, file: FileGeneration) -> str:
-    """Compare with the file on disk, if that should still be what was kept."""
+    """Compare an archived file with the file on disk, if that should be unchanged."""
     state = file.last_state
     if journal.latest(file.path) is not file or state is None or state.size != file.size:
         return ""
@@ -485,6 +484,6 @@ def _compare_with_disk(journal: Journal, file: FileGeneration) -> str:
                 if sha256(source.read(frame.offset, frame.length)).hexdigest() != frame.sha256:
                     return f"the file on disk differs from byte {frame.offset:,} on"
     except OSError:
-        # Gone, or not to be read: there is nothing to compare with.
+        # The file was deleted or cannot be read, so it cannot be compared.
         return ""
     return ""

@@ -1,4 +1,4 @@
-"""Opens a file from disk, or from the archive if it is only there."""
+"""Opens a file from disk, or from the archive if it exists only there."""
 
 import os
 from contextlib import suppress
@@ -19,22 +19,22 @@ SESSIONS_FOLDER: Final = "sessions"
 
 
 def archive_exists() -> bool:
-    """Say whether there is an archive: all that it costs to have none."""
+    """Return whether an archive exists, without reading it."""
     with suppress(BadRequest):
         return os.path.exists(os.path.join(steno_home(), *CATALOGUE_PATH))
     return False
 
 
 def open_file(file: DiscoveredFile) -> "FileSource | ArchiveSource":
-    """Return a file, open; to be closed, or used in a `with`. Raises Unreadable if it cannot be read."""
+    """Return an open file, to be closed by the caller. Raises Unreadable if it cannot be read."""
     return _archive_source(file) if isinstance(file, ArchivedFile) else FileSource(file.path)
 
 
 def open_transcript(path: str, *, converted: bool | None = None) -> OpenSource:
-    """Return the transcript that is or was at a path, open, wherever its bytes are.
+    """Return the open transcript of a path, from disk or from the archive.
 
-    One with records in a published dialect is converted to what the real client would have written. Whether it has any
-    is `converted`; where nobody knows, its beginning tells. Raises Unreadable if it is neither on the disk nor in the
+    A transcript with records in a published dialect is converted to Claude Code's format. `converted` states whether it
+    has any; with None, the beginning of the file decides. Raises Unreadable if it is neither on disk nor in the
     archive, or cannot be read.
     """
     try:
@@ -52,7 +52,7 @@ def open_transcript(path: str, *, converted: bool | None = None) -> OpenSource:
 
 
 def lazy_source(file: DiscoveredFile) -> "PathSource | ArchiveSource":
-    """Return a file as bytes to be read by span for as long as one likes. Raises Unreadable if it cannot be read."""
+    """Return a source that can be read at any time without being closed. Raises Unreadable if it cannot be read."""
     return _archive_source(file) if isinstance(file, ArchivedFile) else PathSource(file.path)
 
 

@@ -1,9 +1,9 @@
-"""The archived copies of one session: a JSON Lines journal and compressed frames, read by span.
+"""The archived copies of one session: a JSON Lines journal and compressed frames, read by range.
 
-The journal is append-only. A line names a file of the session (`file`; a new one for each generation), a stretch of it
-in the archive (`frame`), the state of the file on disk when it was completely archived (`seen`), or that everything
-named by earlier damaged lines was archived again (`mended`). Each line has a checksum. What is not in a complete line
-is not archived.
+The journal is append-only. A line describes a file of the session (`file`; a new line for each generation), a range of
+it in the archive (`frame`), the state of the file on disk when it was completely archived (`seen`), or that everything
+named by earlier damaged lines was archived again (`mended`). Each line has a checksum. Data without a complete journal
+line is not archived.
 """
 
 import os
@@ -31,11 +31,11 @@ _MAX_COPY_NAME_LENGTH: Final = 120
 
 T = TypeVar("T")
 EncodedPath: TypeAlias = tuple[str, str]
-"""A path as text and, where that is not all of it, its bytes in hexadecimal."""
+"""A path as text, and its bytes in hexadecimal if they are not UTF-8."""
 
 
 class SessionLine(msgspec.Struct, frozen=True, tag="session", tag_field="k"):
-    """Whose folder it is."""
+    """The session that the directory belongs to."""
 
     path: str
     raw: str = ""
@@ -43,7 +43,7 @@ class SessionLine(msgspec.Struct, frozen=True, tag="session", tag_field="k"):
 
 
 class FileLine(msgspec.Struct, frozen=True, tag="file", tag_field="k"):
-    """A file of the session, under the number that the other lines know it by."""
+    """A file of the session, with the number that other lines refer to."""
 
     n: int
     path: str
@@ -53,14 +53,14 @@ class FileLine(msgspec.Struct, frozen=True, tag="file", tag_field="k"):
     agent_id: str = ""
     generation: int = 1
     instead: int = 0
-    """The number of a damaged copy of the same generation, which this one stands in for."""
+    """Number of the damaged copy of the same generation that this copy replaces."""
 
 
 class FrameLine(msgspec.Struct, frozen=True, tag="frame", tag_field="k"):
     """Bytes [offset, offset + length) of a file are the frame at `at` of its copy.
 
-    `sha256` is that of the bytes, `chain` that of the chain before and of `sha256`: it stands for all bytes so far.
-    `check` is the CRC-32 of the frame as it lies there.
+    `sha256` is the hash of the bytes, `chain` the hash of the previous chain and `sha256`, and so of all bytes so far.
+    `check` is the CRC-32 of the compressed frame.
     """
 
     n: int
@@ -74,7 +74,7 @@ class FrameLine(msgspec.Struct, frozen=True, tag="frame", tag_field="k"):
 
 
 class StateLine(msgspec.Struct, frozen=True, tag="seen", tag_field="k"):
-    """How the file on disk looked when everything up to `size` had been kept."""
+    """The status of the file on disk when everything up to `size` was archived."""
 
     n: int
     size: int
@@ -85,7 +85,7 @@ class StateLine(msgspec.Struct, frozen=True, tag="seen", tag_field="k"):
 
 
 class RepairLine(msgspec.Struct, frozen=True, tag="mended", tag_field="k"):
-    """Lines before this one are damaged, and nothing that they spoke of is missing any more."""
+    """Earlier lines are damaged, but everything they named was archived again."""
 
     time: float = 0.0
 
@@ -96,7 +96,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class FileGeneration:
-    """One generation of one file, as far as it was kept."""
+    """One generation of one archived file."""
 
     def __init__(self, line: FileLine) -> None:
         self.number = line.n
@@ -106,40 +106,40 @@ class FileGeneration:
         self.generation = line.generation
         self.frames: list[FrameLine] = []
         self.detached_frames: list[FrameLine] = []
-        """Frames behind a break: they cannot be read, but tell what the file was."""
+        """Frames after a break: they cannot be read, but identify the file."""
         self.last_state: StateLine | None = None
         self.break_reason = ""
-        """Why nothing more can be added to it; what was kept before can still be read."""
+        """Why the copy cannot be extended; earlier frames can still be read."""
 
     @property
     def size(self) -> int:
-        """How many bytes of the file were kept."""
+        """Number of archived bytes."""
         return self.frames[-1].offset + self.frames[-1].length if self.frames else 0
 
     @property
     def known_size(self) -> int:
-        """How many bytes the file had at least, as far as anything says."""
+        """Minimum size of the original file, from all journal lines."""
         last = max((frame.offset + frame.length for frame in self.detached_frames), default=0)
         return max(self.size, last, self.last_state.size if self.last_state else 0)
 
     @property
     def packed(self) -> int:
-        """How many bytes they take."""
+        """Compressed size of the archived bytes."""
         return self.frames[-1].at + self.frames[-1].packed if self.frames else 0
 
     @property
     def copy_name(self) -> str:
-        """What its copy is called: made from the number and what is harmless of its own name."""
+        """File name of the copy, from the number and the safe characters of the original name."""
         base = UNSAFE_NAME.sub("_", self.path.replace("\\", "/").rpartition("/")[2])
         return f"{self.number:04}-{base[-_MAX_COPY_NAME_LENGTH:]}.zst"
 
     @property
     def mtime_ns(self) -> int:
-        """When the file on disk was last written, as far as it was seen."""
+        """Last known modification time of the original file."""
         return self.last_state.mtime_ns if self.last_state else 0
 
     def add_frame(self, frame: FrameLine) -> None:
-        """Add the next frame; behind one that does not fit, nothing does."""
+        """Add the next frame; after one that does not fit, all frames are detached."""
         chain = self.frames[-1].chain if self.frames else ""
         if not self.break_reason and (frame.offset, frame.at) != (self.size, self.packed):
             self.break_reason = f"a frame before byte {frame.offset:,} is missing"
@@ -149,24 +149,24 @@ class FileGeneration:
 
 
 class Journal:
-    """What the journal of a folder says."""
+    """The parsed journal of an archive directory."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.session_line: SessionLine | None = None
         self.files: dict[int, FileGeneration] = {}
         self.damaged_lines: list[int] = []
-        """Which lines of the journal are damaged."""
+        """Numbers of the damaged journal lines."""
         self.unnamed_numbers: set[int] = set()
-        """Numbers of files that are spoken of and not named."""
+        """File numbers that are referred to but not described."""
         self.complete_size = 0
-        """How many bytes of the journal are whole lines."""
+        """Bytes of complete journal lines."""
         self._latest: dict[str, FileGeneration] = {}
         self._replacements: dict[int, FileGeneration] = {}
 
     @property
     def path(self) -> str:
-        """Where the session itself lies, or lay."""
+        """Original path of the session."""
         return decode_path(self.session_line.path, self.session_line.raw) if self.session_line else ""
 
     def latest(self, path: str) -> FileGeneration | None:
@@ -182,11 +182,11 @@ class Journal:
         return [file for file in self.valid_generations() if file.path == path]
 
     def valid_generations(self) -> list[FileGeneration]:
-        """Return every generation of every file, without damaged copies that others stand in for."""
+        """Return every generation of every file, without replaced damaged copies."""
         return [file for file in self.files.values() if not self.is_replaced(file)]
 
     def is_replaced(self, file: FileGeneration) -> bool:
-        """Say whether another copy holds all that a damaged one did."""
+        """Return whether another copy contains all data of a damaged one."""
         replacement = self._replacements.get(file.number)
         while replacement is not None and replacement.size < file.known_size:
             replacement = self._replacements.get(replacement.number)
@@ -194,10 +194,10 @@ class Journal:
 
     @property
     def damage_messages(self) -> list[str]:
-        """What is wrong with the journal, or with what it says."""
+        """Descriptions of the damage in the journal."""
         line_messages = [f"line {number} of {JOURNAL_FILE} is damaged" for number in self.damaged_lines]
         unnamed_messages = [
-            f"{JOURNAL_FILE} speaks of file {n}, which is not named" for n in sorted(self.unnamed_numbers)
+            f"{JOURNAL_FILE} refers to file {n}, which it does not describe" for n in sorted(self.unnamed_numbers)
         ]
         broken_files = [file for file in self.files.values() if file.break_reason]
         broken_messages = [
@@ -207,15 +207,15 @@ class Journal:
 
     @property
     def session_file(self) -> FileGeneration | None:
-        """The last generation of the session's own file."""
+        """Last generation of the session's own file."""
         return self._latest.get(self.path)
 
     def copy_path(self, file: FileGeneration) -> str:
-        """Return where the copy of a file lies."""
+        """Return the path of the copy of a file."""
         return os.path.join(self.folder, file.copy_name)
 
     def add_line(self, line: _JournalLine) -> None:
-        """Take in the next line."""
+        """Apply the next line."""
         if isinstance(line, SessionLine):
             self.session_line = line
         elif isinstance(line, FileLine):
@@ -234,9 +234,9 @@ class Journal:
 
 
 def read_journal(folder: str) -> Journal:
-    """Return what a folder's journal says; an empty one where there is none.
+    """Read the journal of a directory; empty if it does not exist.
 
-    Raises Unreadable if it is there and cannot be read.
+    Raises Unreadable if it exists and cannot be read.
     """
     path = os.path.join(folder, JOURNAL_FILE)
     with reading(path):
@@ -259,7 +259,7 @@ def encode_line(line: msgspec.Struct) -> bytes:
 
 
 def decode_line(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """Return what a line says; None where it is not what was written."""
+    """Return the decoded line; None if its checksum or content is invalid."""
     body, mark, check = (
         raw[:-_CHECKSUM_FIELD_LENGTH],
         raw[-_CHECKSUM_FIELD_LENGTH:-_CHECKSUM_LENGTH],
@@ -274,14 +274,14 @@ def decode_line(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
 
 
 def chain_digest(chain: str, digest: str) -> str:
-    """Return the checksum of everything so far from the one before and that of what is new."""
+    """Return the checksum of all data so far, from the previous chain and the digest of new data."""
     from hashlib import sha256
 
     return sha256(f"{chain}{digest}".encode("ascii", "replace")).hexdigest()
 
 
 def encode_path(path: str) -> EncodedPath:
-    """Return a path for a line."""
+    """Encode a path for a journal line."""
     raw = os.fsencode(path)
     try:
         return raw.decode("utf-8"), ""
@@ -290,7 +290,7 @@ def encode_path(path: str) -> EncodedPath:
 
 
 def decode_path(text: str, raw: str) -> str:
-    """Return the path that a line speaks of."""
+    """Return the path encoded in a journal line."""
     try:
         return os.fsdecode(bytes.fromhex(raw)) if raw else text
     except ValueError:
@@ -298,54 +298,55 @@ def decode_path(text: str, raw: str) -> str:
 
 
 _CACHED_FRAMES: Final = 2
-"""A listing looks at both ends of a file, by turns."""
+"""Frames cached, because summaries read both ends of a file."""
 
 
 class FrameReader:
-    """The copy of one file, opened for each look: a thousand may be in hand."""
+    """The copy of one file; reopened for each read, so that many readers can exist at once."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._decompressor: ZstdDecompressor | None = None
 
     def read_packed(self, frame: FrameLine) -> bytes:
-        """Return a frame as it lies there. Raises Unreadable if it does not."""
+        """Return a compressed frame. Raises Unreadable if it is incomplete."""
         with reading(self.path), open(self.path, "rb") as file:
             file.seek(frame.at)
             data = file.read(frame.packed)
         if len(data) != frame.packed:
-            raise self._damaged_error(frame, "it was cut short")
+            raise self._damaged_error(frame, "truncated")
         return data
 
     def read_frame(self, frame: FrameLine) -> bytes:
-        """Return the bytes of the file that a frame holds. Raises Unreadable if the frame is damaged."""
+        """Return the decompressed bytes of a frame. Raises Unreadable if the frame is damaged."""
         import zstandard
 
         data = self.read_packed(frame)
         if self._decompressor is None:
             self._decompressor = zstandard.ZstdDecompressor()
         try:
-            # The frame's own head is not believed: it could ask for any amount of memory.
+            # The header of the frame is not trusted, because it could request any amount of memory.
             if zstandard.frame_content_size(data) != frame.length:
-                raise self._damaged_error(frame, "its size is wrong")
+                raise self._damaged_error(frame, "wrong size")
             return self._decompressor.decompress(data)
         except zstandard.ZstdError as error:
             raise self._damaged_error(frame, str(error).lower()) from error
 
     def _damaged_error(self, frame: FrameLine, reason: str) -> Unreadable:
         return Unreadable(
-            f"{self.path} is damaged at byte {frame.at:,}: {reason}", hint="`steno archive --verify` says what else is"
+            f"{self.path} is damaged at byte {frame.at:,}: {reason}",
+            hint="Run `steno archive --verify` to check the whole archive.",
         )
 
 
 class ArchiveSource:
-    """A kept file as it was when looked up: what is added later is not seen."""
+    """An archived file at its size when opened: bytes archived later are ignored."""
 
     def __init__(self, folder: str, number: int, journal: Journal | None = None) -> None:
         journal = read_journal(folder) if journal is None else journal
         file = journal.files.get(number)
         if file is None:
-            raise Unreadable(f"{folder} holds no file {number}")
+            raise Unreadable(f"{folder} does not contain file {number}")
         self._set_file(journal, file)
 
     def _set_file(self, journal: Journal, file: FileGeneration) -> None:
@@ -363,14 +364,14 @@ class ArchiveSource:
         self.close()
 
     def close(self) -> None:
-        """Let go of what was unpacked; it may still be read."""
+        """Clear the frame cache; the source can still be read."""
         self._frame_cache.clear()
 
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`.
 
         Raises:
-            Unreadable: the archive is damaged there.
+            Unreadable: the archive is damaged at this position.
         """
         end = min(offset + length, self.size)
         if offset < 0 or offset >= end:
@@ -386,7 +387,7 @@ class ArchiveSource:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
+        """Yield all bytes from `start` on, in order."""
         for frame in self._frames:
             if frame.offset + frame.length > start:
                 data = self._reader.read_frame(frame)

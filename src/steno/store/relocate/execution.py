@@ -1,9 +1,9 @@
-"""Carries out a relocation so that it can be interrupted at any write, then resumed or undone.
+"""Executes a relocation so that it can be interrupted at any write, then resumed or undone.
 
-First every file is written to its new path, sessions last; then the files that name all projects are rewritten; then
-the old files are removed, sessions first. So every session is complete at one of its two paths at every instant. The
-receipt is a folder below `moves/`: `receipt.json` has the steps and the progress, `kept/` the originals of files whose
-rewriting is not reversible, `staged/` unpacked files that are not in place yet. Finished steps are skipped, so
+First every file is written to its new path, sessions last; then files shared by all projects are rewritten; then the
+old files are removed, sessions first. So every session is complete at one of its two paths at all times. The receipt is
+a directory below `moves/`: `receipt.json` has the steps and the progress, `kept/` the originals of files whose
+rewriting cannot be reversed, `staged/` unpacked files that are not in place yet. Finished steps are skipped, so
 repeating a relocation resumes it.
 """
 
@@ -60,10 +60,10 @@ _STATE_PREFIX_SIZE: Final = 32
 
 
 class RelocationReceipt(msgspec.Struct, frozen=True):
-    """A move: how far it got, and what it is made of."""
+    """The record of a move: its state, paths and steps."""
 
     state: RelocationState
-    """First, so that the first bytes of the file tell it."""
+    """First field, so that the first bytes of the file show the state."""
     kind: Literal["move", "unpack"]
     old: str
     new: str
@@ -72,32 +72,32 @@ class RelocationReceipt(msgspec.Struct, frozen=True):
     steps: tuple[RelocationStep, ...]
     folders: tuple[str, ...] = ()
     folder: str = ""
-    """Where the receipt lies."""
+    """Directory of the receipt."""
     version: str = ""
     time: float = 0.0
 
     @property
     def id(self) -> str:
-        """What it goes by."""
+        """ID of the move: the name of the receipt directory."""
         return os.path.basename(self.folder)
 
     @property
     def paths(self) -> PathRewriter:
-        """What the paths are from now on."""
+        """Rewriter from old to new paths."""
         return PathRewriter(self.pairs)
 
     @property
     def staging_folder(self) -> str:
-        """Where what was unpacked waits."""
+        """Directory of unpacked files that are not in place yet."""
         return os.path.join(self.folder, "staged")
 
     def copy_path(self, step: RelocationStep) -> str:
-        """Return where the file is kept as it was."""
+        """Return the path of the copy of a step's original file."""
         return os.path.join(self.folder, _COPIES_FOLDER, f"{self.steps.index(step)}.zst")
 
 
 def relocation_lock() -> FileLock:
-    """Return the lock of whoever moves something. Raises Unwritable if steno's folder cannot be written."""
+    """Return the lock for moves. Raises Unwritable if steno's home directory cannot be written."""
     folder = os.path.join(steno_home(), RECEIPTS_FOLDER)
     with writing(folder):
         make_private_folder(folder)
@@ -105,7 +105,7 @@ def relocation_lock() -> FileLock:
 
 
 def new_receipt_folder() -> str:
-    """Return a folder for a receipt that is not there yet. Raises Unwritable if it cannot be made."""
+    """Create a receipt directory and return its path. Raises Unwritable if it cannot be created."""
     from time import gmtime, strftime
 
     stamp = strftime("%Y%m%dT%H%M%S", gmtime(now()))
@@ -116,9 +116,9 @@ def new_receipt_folder() -> str:
 
 
 def begin_receipt(plan: RelocationPlan, kind: Literal["move", "unpack"], folder: str) -> RelocationReceipt:
-    """Write down what is about to be done, with copies of what rewriting cannot bring back.
+    """Write the receipt of a planned move, with copies of files whose rewriting cannot be reversed.
 
-    Raises Unwritable if it cannot be written; nothing was done.
+    Raises Unwritable if it cannot be written; nothing else was changed.
     """
     receipt = RelocationReceipt(
         "begun",
@@ -148,7 +148,7 @@ def _copy_original(source: str, path: str) -> None:
 
 
 def compress_chunks(chunks: Iterable[bytes], **options: Any) -> Iterator[bytes]:
-    """Yield bytes compressed by zstd; the options are those of its compressor."""
+    """Yield bytes compressed with zstd; `options` are those of its compressor."""
     from zstandard import ZstdCompressor
 
     compressor = ZstdCompressor(**options).compressobj()
@@ -158,7 +158,7 @@ def compress_chunks(chunks: Iterable[bytes], **options: Any) -> Iterator[bytes]:
 
 
 def save_receipt(receipt: RelocationReceipt, state: RelocationState) -> RelocationReceipt:
-    """Write down how far it got. Raises Unwritable if it cannot be written."""
+    """Write the receipt with a new state. Raises Unwritable if it cannot be written."""
     receipt = msgspec.structs.replace(receipt, state=state)
     path = os.path.join(receipt.folder, _RECEIPT_FILE)
     with TempFile(path) as temp_file:
@@ -168,23 +168,23 @@ def save_receipt(receipt: RelocationReceipt, state: RelocationState) -> Relocati
 
 
 def find_receipt(name: str) -> RelocationReceipt:
-    """Return a receipt by its id, its path, or `last`.
+    """Return a receipt by its ID, its path, or `last`.
 
-    Raises NotFound if there is none, or Unreadable if it cannot be read.
+    Raises NotFound if it does not exist, or Unreadable if it cannot be read.
     """
     if name == "last":
         ids = _receipt_ids()
         if not ids:
-            raise NotFound("nothing was moved yet")
+            raise NotFound("no moves recorded")
         return _read_receipt(os.path.join(steno_home(), RECEIPTS_FOLDER, ids[-1]))
     for folder in (os.path.join(steno_home(), RECEIPTS_FOLDER, name), name, os.path.dirname(name)):
         if folder and os.path.isfile(os.path.join(folder, _RECEIPT_FILE)):
             return _read_receipt(os.path.abspath(folder))
-    raise NotFound(f"there is no receipt {name!r}", hint="the move itself said which it wrote")
+    raise NotFound(f"no receipt matches {name!r}", hint="Use the ID that `steno relocate` printed, or `last`.")
 
 
 def find_interrupted() -> RelocationReceipt | None:
-    """Return the move that was begun and neither finished nor undone, if there is one."""
+    """Return the move that was started but neither finished nor undone, if any."""
     for name in reversed(_receipt_ids()):
         folder = os.path.join(steno_home(), RECEIPTS_FOLDER, name)
         head = peek(os.path.join(folder, _RECEIPT_FILE), _STATE_PREFIX_SIZE, []) or b""
@@ -210,7 +210,7 @@ def _read_receipt(folder: str) -> RelocationReceipt:
     except OSError as error:
         raise Unreadable(f"cannot read {path}: {(error.strerror or '').lower()}") from error
     except DECODE_ERRORS as error:
-        raise BadRequest(f"{path} is no receipt") from error
+        raise BadRequest(f"{path} is not a receipt") from error
     return msgspec.structs.replace(receipt, folder=folder)
 
 
@@ -225,29 +225,29 @@ def apply_plan(
     folder: str = "",
     on_progress: ProgressCallback | None = None,
 ) -> RelocationReceipt:
-    """Do what was planned; return the receipt, which can undo it.
+    """Execute a plan; return the receipt, which can undo it.
 
-    Raises Busy if another move is at work or was cut off, or a session is being written to, or Unwritable if something
-    cannot be written; doing it again goes on from there.
+    Raises Busy if another move is running or was interrupted, or a session is being written, or Unwritable if a file
+    cannot be written; repeating the move resumes it.
     """
     with relocation_lock():
         interrupted = find_interrupted()
         if interrupted is not None:
             raise Busy(
-                f"the move {interrupted.id} of {interrupted.old} was cut off",
-                hint=f"`steno relocate --undo {interrupted.id}` takes it back",
+                f"the move {interrupted.id} of {interrupted.old} was interrupted",
+                hint=f"Run `steno relocate --undo {interrupted.id}` to undo it.",
             )
         return _complete(begin_receipt(plan, kind, folder or new_receipt_folder()), on_progress)
 
 
 def resume(receipt: RelocationReceipt, on_progress: ProgressCallback | None = None) -> RelocationReceipt:
-    """Go on with a move that was cut off.
+    """Resume an interrupted move.
 
-    Raises BadRequest if it was finished, or is being undone, or Busy if a session was written to since, at both places,
-    or Unwritable if something cannot be written.
+    Raises BadRequest if it was finished or is being undone, Busy if a session has changed at both paths, or Unwritable
+    if a file cannot be written.
     """
     if receipt.state not in _UNFINISHED_STATES:
-        raise BadRequest(f"the move {receipt.id} is {receipt.state}", hint="there is nothing to do")
+        raise BadRequest(f"cannot resume the move {receipt.id}: {receipt.state}")
     with relocation_lock():
         return _complete(receipt, on_progress)
 
@@ -273,14 +273,14 @@ def _complete(receipt: RelocationReceipt, on_progress: ProgressCallback | None) 
 def undo_relocation(
     receipt: RelocationReceipt, on_progress: ProgressCallback | None = None
 ) -> tuple[RelocationReceipt, list[str]]:
-    """Undo a move, also one that was cut off; return what could not be as it was.
+    """Undo a move, even an interrupted one; return the receipt and notes on what could not be restored.
 
-    What was written to sessions since comes along, its paths rewritten too. Raises BadRequest if it was undone already,
-    or Busy if a client is at work on one of its sessions, or Unwritable if something cannot be written; undoing it
-    again goes on from there.
+    Content written to sessions since the move is kept, with its paths rewritten. Raises BadRequest if the move was
+    undone already, Busy if a client uses one of its sessions, or Unwritable if a file cannot be written; repeating the
+    undo resumes it.
     """
     if receipt.state == "undone":
-        raise BadRequest(f"the move {receipt.id} was undone already")
+        raise BadRequest(f"the move {receipt.id} was already undone")
     inverse_steps = [_inverse(step) for step in receipt.steps]
     refuse_if_active(RelocationPlan(receipt.new, receipt.old, receipt.config, (), steps=tuple(inverse_steps)))
     with relocation_lock():
@@ -301,10 +301,10 @@ def undo_relocation(
 
 @contextmanager
 def _session_locked(step: RelocationStep) -> Generator[None]:
-    """Hold the lock of a session, at both of its places, while its file is written or removed."""
+    """Hold the lock of a session at both of its paths while its file is written or removed."""
     with ExitStack() as stack:
         if step.session:
-            # Both places may have one lock.
+            # Both paths may have the same lock.
             for file in {lock_path(file): file for file in (step.source, step.target)}.values():
                 stack.enter_context(SessionLock.acquire(file, check_clients=False))
         yield
@@ -323,7 +323,7 @@ def _moved_sessions(receipt: RelocationReceipt) -> Iterator[RelocationStep]:
 
 
 class _StepExecutor:
-    """Does the steps of one receipt, either way."""
+    """Executes or undoes the steps of one receipt."""
 
     def __init__(self, receipt: RelocationReceipt, on_progress: ProgressCallback | None) -> None:
         self._receipt = receipt
@@ -333,15 +333,15 @@ class _StepExecutor:
         self._read_identities: dict[str, FileIdentity] = {}
         self.notes: list[str] = []
 
-    # There
+    # Moving
 
     def write_target(self, step: RelocationStep) -> None:
-        """Write a file at its new place; its old one stays."""
+        """Write a file to its new path; the old file stays."""
         if step.action in _IN_PLACE_ACTIONS:
             return
         if os.path.lexists(step.target):
             if file_sum(step.target) != step.after:
-                raise Busy(f"{step.target} is there, with other content", hint=self._resume_hint())
+                raise Busy(f"{step.target} already exists with different content", hint=self._resume_hint())
             return
         identity = file_identity(step.source)
         self._write_file(step.source, step.target, self._rewritten_source(step))
@@ -351,7 +351,7 @@ class _StepExecutor:
         self._read_identities[step.source] = identity
 
     def rewrite_in_place(self, step: RelocationStep) -> None:
-        """Rewrite a file where it lies, unless that was done already."""
+        """Rewrite a file in place, unless this was already done."""
         if step.action == "merge":
             self._prepend_lines(step)
             return
@@ -367,7 +367,7 @@ class _StepExecutor:
         self._exchange_content(step.source, self._rewritten_source(step))
 
     def _prepend_lines(self, step: RelocationStep) -> None:
-        """Put lines before those of a file that all projects share: they are older."""
+        """Insert older lines at the start of a file shared by all projects."""
         if not os.path.exists(step.target):
             self._write_file(step.source, step.target, self._rewritten_source(step))
             return
@@ -379,7 +379,7 @@ class _StepExecutor:
         )
 
     def remove_source(self, step: RelocationStep) -> None:
-        """Remove what has a new place, if it is still what was read."""
+        """Remove a file that has a new path, if it has not changed since it was read."""
         if step.action == "rewrite" or not os.path.lexists(step.source):
             return
         if step.action == "merge":
@@ -389,25 +389,25 @@ class _StepExecutor:
         if identity is None or current_identity(step.source) != identity:
             rewritten_sum = compute_sum(self._rewritten_source(step))
             if rewritten_sum != file_sum(step.target):
-                raise Busy(f"{step.source} was written to since", hint=self._resume_hint())
+                raise Busy(f"{step.source} was modified", hint=self._resume_hint())
         _remove_file(step.source)
 
     def _rewritten_source(self, step: RelocationStep) -> Iterator[bytes]:
         return rewrite_paths(self._read_chunks(step.source), self._paths, step.mode)
 
-    # And back
+    # Undoing
 
     def restore_source(self, step: RelocationStep) -> None:
-        """Write a file at its old place again, with whatever was added to it since."""
+        """Restore a file at its old path, including later additions."""
         if step.action != "move" or os.path.lexists(step.source):
             return
         if not os.path.isfile(step.target):
-            self.notes.append(f"{step.target} is gone")
+            self.notes.append(f"{step.target} no longer exists")
             return
         self._write_file(step.target, step.source, self._original_content(step))
 
     def rewrite_back(self, step: RelocationStep) -> None:
-        """Rewrite a file that stayed."""
+        """Restore a file that was rewritten in place."""
         if step.action == "merge":
             if os.path.isfile(step.target) and self._has_marked_line(step):
                 self._exchange_content(step.target, self._without_added_lines(step))
@@ -426,24 +426,24 @@ class _StepExecutor:
         self._exchange_content(step.source, self._original_content(step))
 
     def remove_target(self, step: RelocationStep) -> None:
-        """Remove what is at its old place again."""
+        """Remove a file whose old path was restored."""
         if step.action in _IN_PLACE_ACTIONS or not os.path.isfile(step.target):
             return
         if step.action == "add":
             if file_sum(step.target) != step.after:
-                self.notes.append(f"{step.target} was written to since; it is left")
+                self.notes.append(f"{step.target} was modified; not removed")
                 return
         elif compute_sum(self._original_content(step)) != file_sum(step.source) and not self._is_untouched(step):
-            self.notes.append(f"{step.source} and {step.target} differ; both are left")
+            self.notes.append(f"{step.source} and {step.target} differ; both were kept")
             return
         _remove_file(step.target)
 
     def _is_untouched(self, step: RelocationStep) -> bool:
-        """Say whether both are what they were when the move was cut off."""
+        """Return whether both files are unchanged since the move was interrupted."""
         return file_sum(step.target) == step.after and file_sum(step.source) == step.before
 
     def _original_content(self, step: RelocationStep) -> Iterator[bytes]:
-        """Yield a file as it was before the move, and what was added to it since."""
+        """Yield a file as before the move, followed by later additions."""
         copy_path = self._receipt.copy_path(step)
         if step.exact or not os.path.exists(copy_path) or not _has_prefix(step.target, step.after):
             yield from rewrite_paths(self._read_chunks(step.target), self._reverse_paths, step.mode)
@@ -453,13 +453,13 @@ class _StepExecutor:
             yield from rewrite_paths(file.chunks(step.after.size), self._reverse_paths, step.mode)
 
     def _restore_marked_lines(self, step: RelocationStep) -> Iterator[bytes]:
-        """Yield a file that others wrote to since, the lines that we rewrote as they were."""
+        """Yield a file that other processes have modified, restoring only the lines that were rewritten."""
         marks = set(step.lines)
         for line in rewrite_units(self._read_chunks(step.source), "lines"):
             yield self._reverse_paths.rewrite(line)[0] if line_mark(line) in marks else line
 
     def _without_added_lines(self, step: RelocationStep) -> Iterator[bytes]:
-        """Yield a file without the lines that joined it."""
+        """Yield a file without the lines that were added."""
         marks = set(step.lines)
         lines = rewrite_units(self._read_chunks(step.target), "lines")
         return (line for line in lines if line_mark(line) not in marks)
@@ -468,7 +468,7 @@ class _StepExecutor:
         marks = set(step.lines)
         return any(line_mark(line) in marks for line in rewrite_units(self._read_chunks(step.target), "lines"))
 
-    # Both ways
+    # Moving and undoing
 
     def _read_chunks(self, path: str) -> Iterator[bytes]:
         with FileSource(path) as file:
@@ -483,7 +483,7 @@ class _StepExecutor:
             template = os.stat(source)
         with TempFile(target) as temp_file:
             temp_file.write(chunks)
-            # The client deletes by age, and lists by it.
+            # Claude Code sorts and deletes sessions by modification time.
             temp_file.copy_metadata(template)
             place_new(temp_file, target)
 
@@ -494,7 +494,7 @@ class _StepExecutor:
             exchange(temp_file, path, identity)
 
     def _resume_hint(self) -> str:
-        return f"the same again goes on; `steno relocate --undo {self._receipt.id}` takes it back"
+        return f"Run the command again to resume, or `steno relocate --undo {self._receipt.id}` to undo."
 
 
 def _has_prefix(path: str, prefix_sum: FileSum) -> bool:
@@ -522,12 +522,12 @@ def _remove_file(path: str) -> None:
 
 
 def _remove_leftovers(receipt: RelocationReceipt) -> None:
-    """Remove what killed runs left, folders that files moved out of, and those above them."""
+    """Remove temporary files of killed processes and empty directories."""
     session_folders = {os.path.join(receipt.config, session_folder) for session_folder in _RELOCATED_FOLDERS}
     paths = {path for step in receipt.steps for path in (step.source, step.target)}
     folders = {*map(os.path.dirname, paths)}
     for folder in receipt.folders:
-        # Clients make some that stay empty.
+        # Claude Code creates some directories that stay empty.
         folders.update(subfolder for subfolder, _, _ in os.walk(folder))
     for folder in sorted(folders, key=len, reverse=True):
         remove_stale_in_folder(folder)
@@ -542,6 +542,6 @@ def _remove_empty_folders(folder: str, session_folders: set[str]) -> None:
         try:
             os.rmdir(folder)
         except OSError:
-            # Something is left in it, or it was removed with another.
+            # The directory is not empty, or was already removed.
             return
         folder = os.path.dirname(folder)

@@ -1,7 +1,7 @@
 """The plan of a relocation: the project's files, their rewritten paths, and the step for each file.
 
-Everything is computed to the byte before a file is touched. Two projects may share a folder (`/my-work` and
-`/my/work`), so the working directories in each session decide.
+All results are computed, including sizes and hashes, before a file is changed. Two projects may share a directory
+(`/my-work` and `/my/work`), so the working directories in each session decide which project it belongs to.
 """
 
 import os
@@ -24,32 +24,32 @@ from steno.store.file_source import FileSource
 from steno.store.session_lock import current_identity, is_recently_written, is_running, refuse_if_locked
 
 RewriteMode = Literal["lines", "whole", "bytes"]
-"""How a file is read for paths: line by line, as one piece of JSON, or not at all."""
+"""How paths are found in a file: line by line, as one JSON document, or not at all."""
 StepAction = Literal["move", "rewrite", "add", "merge"]
-"""A file gets another place; stays and is rewritten; is new here; or its lines join another's."""
+"""Action for a file: move it, rewrite it in place, add it, or merge its lines into another file."""
 RelocationState = Literal["begun", "placed", "done", "undoing", "undone"]
 
 
 class FileSum(msgspec.Struct, frozen=True):
-    """How long a file is, and the hash of it."""
+    """Size and hash of a file."""
 
     size: int
     sha256: str
 
 
 class FileMove(msgspec.Struct, frozen=True):
-    """A file that is the project's, before anybody looked into it."""
+    """A file of the project, before its content is read."""
 
     source: str
     target: str
     mode: RewriteMode
     action: StepAction = "move"
     session: bool = False
-    """Whether it is a transcript, of a session or a sub-agent."""
+    """Whether the file is a transcript of a session or sub-agent."""
 
 
 class RelocationStep(msgspec.Struct, frozen=True):
-    """What will become of one file, to the byte."""
+    """The planned change of one file."""
 
     source: str
     target: str
@@ -58,41 +58,41 @@ class RelocationStep(msgspec.Struct, frozen=True):
     before: FileSum
     after: FileSum
     paths: int = 0
-    """How many paths in it are rewritten."""
+    """Number of rewritten paths in the file."""
     exact: bool = True
-    """Whether rewriting them back gives the very same bytes; if not, a copy is kept."""
+    """Whether the rewriting can be reversed exactly; otherwise a copy is kept."""
     lines: tuple[str, ...] = ()
-    """Of a file that others write too: marks of the lines that were rewritten, or joined it."""
+    """For files shared with other processes: marks of the lines that were rewritten or added."""
     session: bool = False
 
 
 class RelocationPlan(msgspec.Struct, frozen=True):
-    """Everything that will be done."""
+    """All planned changes."""
 
     old: str
     new: str
     config: str
     pairs: tuple[tuple[str, str], ...]
-    """Folders, and what they are in paths from now on."""
+    """Pairs of old and new directories."""
     steps: tuple[RelocationStep, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is left as it is, or worth knowing."""
+    """Files that are skipped, and other notes."""
     folders: tuple[str, ...] = ()
-    """Folders that may be empty afterwards."""
+    """Directories that may be empty afterwards."""
 
     @property
     def sessions(self) -> int:
-        """How many sessions move, without the files of sub-agents."""
+        """Number of sessions that are moved, not counting sub-agent files."""
         return sum(step.session and "agent-" not in _base_name(step.source) for step in self.steps)
 
     @property
     def size(self) -> int:
-        """How many bytes there are in all."""
+        """Total bytes of all files."""
         return sum(step.before.size for step in self.steps)
 
     @property
     def paths(self) -> int:
-        """How many paths are rewritten."""
+        """Number of rewritten paths."""
         return sum(step.paths for step in self.steps)
 
 
@@ -101,7 +101,7 @@ def _base_name(path: str) -> str:
 
 
 class RewriteMeasurement(msgspec.Struct, frozen=True):
-    """What rewriting a file comes to."""
+    """The result of rewriting the paths in a file."""
 
     before: FileSum
     after: FileSum
@@ -111,24 +111,24 @@ class RewriteMeasurement(msgspec.Struct, frozen=True):
 
 
 class _RunningSum:
-    """A hash that knows how much it has seen."""
+    """An incremental hash that counts bytes."""
 
     def __init__(self) -> None:
         self._hash = sha256()
         self._size = 0
 
     def add(self, data: bytes) -> None:
-        """Take more."""
+        """Add bytes."""
         self._hash.update(data)
         self._size += len(data)
 
     def sum(self) -> FileSum:
-        """Return what it comes to so far."""
+        """Return the size and hash of all bytes so far."""
         return FileSum(self._size, self._hash.hexdigest())
 
 
 def compute_sum(chunks: Iterable[bytes]) -> FileSum:
-    """Return size and hash of bytes."""
+    """Return the size and hash of bytes."""
     running_sum = _RunningSum()
     for chunk in chunks:
         running_sum.add(chunk)
@@ -136,7 +136,7 @@ def compute_sum(chunks: Iterable[bytes]) -> FileSum:
 
 
 def file_sum(path: str) -> FileSum | None:
-    """Return size and hash of a file; None if it cannot be read."""
+    """Return the size and hash of a file; None if it cannot be read."""
     try:
         with FileSource(path) as file:
             return compute_sum(file.chunks())
@@ -145,7 +145,7 @@ def file_sum(path: str) -> FileSum | None:
 
 
 def rewrite_units(chunks: Iterable[bytes], mode: RewriteMode) -> Iterator[bytes]:
-    """Yield what is looked at as one: a line with its end, a whole file, or whatever comes."""
+    """Yield the units in which paths are rewritten: lines with their newlines, the whole file, or chunks."""
     if mode == "bytes":
         yield from chunks
         return
@@ -164,7 +164,7 @@ def rewrite_units(chunks: Iterable[bytes], mode: RewriteMode) -> Iterator[bytes]
 
 
 def rewrite_paths(chunks: Iterable[bytes], paths: PathRewriter, mode: RewriteMode) -> Iterator[bytes]:
-    """Yield a file with its paths as they are now."""
+    """Yield the content of a file with rewritten paths."""
     for piece in rewrite_units(chunks, mode):
         yield piece if mode == "bytes" else paths.rewrite(piece)[0]
 
@@ -177,7 +177,7 @@ def measure_rewrite(
     collect_marks: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RewriteMeasurement:
-    """Return what rewriting comes to; `collect_marks` adds those of the lines that change."""
+    """Measure the effect of rewriting; `collect_marks` adds the marks of changed lines."""
     before, after = _RunningSum(), _RunningSum()
     reverse_paths = paths.inverse()
     path_count, exact, lines = 0, True, list[str]()
@@ -190,7 +190,7 @@ def measure_rewrite(
             exact = exact and reverse_paths.rewrite(new)[0] == piece
             lines += _changed_line_marks(piece, new) if collect_marks else ()
         elif exact and mode != "bytes":
-            # What names the new folder already would be taken along on the way back.
+            # Existing references to the new directory would be changed when the move is undone.
             exact = reverse_paths.rewrite(piece)[1] == 0
         if on_progress is not None:
             on_progress(len(piece))
@@ -203,7 +203,7 @@ def _changed_line_marks(old: bytes, new: bytes) -> Iterator[str]:
 
 
 def line_mark(line: bytes) -> str:
-    """Return what a line is known by, without its end."""
+    """Return a hash of a line without its line ending, to recognize the line later."""
     return blake2b(line.rstrip(b"\r\n"), digest_size=12).hexdigest()
 
 
@@ -213,7 +213,7 @@ _MAX_JSON_SIZE: Final = 64 << 20
 
 
 class ProjectFiles(msgspec.Struct):
-    """What is a project's: files and where they go, folders and what they will be called."""
+    """The files and directories of a project, with their new paths."""
 
     moves: list[FileMove] = []
     folders: list[tuple[str, str]] = []
@@ -221,7 +221,7 @@ class ProjectFiles(msgspec.Struct):
 
 
 class _SlugFolder:
-    """One folder below `projects`: which of its sessions ran in the project, and where."""
+    """One directory below `projects`, with the working directories of its sessions."""
 
     def __init__(self, path: str, old: str) -> None:
         self.path = path
@@ -234,7 +234,7 @@ class _SlugFolder:
 
     @property
     def is_shared(self) -> bool:
-        """Whether sessions of another project lie here too."""
+        """Whether the directory also contains sessions of another project."""
         return bool(self.foreign)
 
     def _classify_sessions(self) -> None:
@@ -260,14 +260,14 @@ class _SlugFolder:
         self.misplaced = [] if is_project_folder else self.misplaced
 
     def _find_working_dir(self, path: str) -> str | None:
-        """Return the folder that a session ran in and this folder is named after."""
+        """Return the working directory of a session from which this directory's name is derived."""
         return next((cwd for cwd in _working_dirs(path) if self.name in slug_candidates(cwd)), None)
 
     def _ran_in_project(self, path: str) -> bool:
         return any(is_inside_path(cwd, self._project) for cwd in _working_dirs(path))
 
     def working_dir_of(self, entry: os.DirEntry[str]) -> str | None:
-        """Return where the session ran that something in the folder belongs to; None if not ours."""
+        """Return the working directory of the session that an entry belongs to; None for other projects."""
         name = entry.name
         if name.startswith("agent-"):
             session = self._session_of(entry)
@@ -291,7 +291,7 @@ class _SlugFolder:
         return session_id_in(peek(path, HEAD_SIZE, []) or b"")
 
     def _default_working_dir(self) -> str | None:
-        """Return the home of what belongs to no session: the folder's, if it is ours alone."""
+        """Return the working directory for entries without a session; None if projects share the directory."""
         if self.is_shared:
             return None
         if self.working_dirs:
@@ -300,7 +300,7 @@ class _SlugFolder:
 
 
 def find_project_files(config: str, old: str, new: str) -> ProjectFiles:
-    """Return what a config folder has of the project at `old`, and where it will lie."""
+    """Return the files of the project at `old` in a config directory, with their new paths."""
     project_files = ProjectFiles()
     for folder_name in _SESSION_FOLDERS:
         parent = os.path.join(config, folder_name)
@@ -311,18 +311,20 @@ def find_project_files(config: str, old: str, new: str) -> ProjectFiles:
 
 
 def _may_be_project_folder(name: str, old: str) -> bool:
-    """Say whether a folder's name may be that of the project, or of a folder in it."""
+    """Return whether a directory name can be that of the project or of a directory inside it."""
     return any(name.startswith(slug[:SLUG_LIMIT]) for slug in slug_candidates(old))
 
 
 def _add_folder(folder: _SlugFolder, old: str, new: str, project_files: ProjectFiles) -> None:
     parent = os.path.dirname(folder.path)
-    project_files.notes += [f"{path} is left: no rule names its folder so" for path in folder.misplaced]
+    project_files.notes += [
+        f"{path} was skipped: its directory name does not match its working directory" for path in folder.misplaced
+    ]
     for entry in list_folder(folder.path, []):
         working_dir = folder.working_dir_of(entry)
         if working_dir is None:
             if folder.working_dirs and entry.name.removesuffix(JSONL_SUFFIX) not in folder.foreign:
-                project_files.notes.append(f"{entry.path} is left: sessions of two projects share it")
+                project_files.notes.append(f"{entry.path} was skipped: sessions of two projects share it")
             continue
         target_folder = os.path.join(parent, slug_by_same_rule(folder.name, working_dir, new + working_dir[len(old) :]))
         if (folder.path, target_folder) not in project_files.folders:
@@ -340,9 +342,9 @@ def _is_transcript_path(path: str) -> bool:
 
 
 def _regular_files(entry: os.DirEntry[str], notes: list[str]) -> Iterator[str]:
-    """Yield the regular files of an entry; links stay where they are."""
+    """Yield the regular files of an entry; symbolic links are skipped."""
     if entry.is_symlink():
-        notes.append(f"{entry.path} is left: a link")
+        notes.append(f"{entry.path} was skipped: symbolic link")
     elif entry.is_dir(follow_symlinks=False):
         for child in list_folder(entry.path, []):
             yield from _regular_files(child, notes)
@@ -351,7 +353,7 @@ def _regular_files(entry: os.DirEntry[str], notes: list[str]) -> Iterator[str]:
 
 
 def rewrite_mode(path: str) -> RewriteMode:
-    """Return how paths are looked for in a file, by its name."""
+    """Return how paths are found in a file, by its name."""
     if path.endswith(JSONL_SUFFIX):
         return "lines"
     if not path.endswith(".json") or "/tool-results/" in path.replace(os.sep, "/"):
@@ -363,13 +365,13 @@ def rewrite_mode(path: str) -> RewriteMode:
 
 
 def is_inside_path(path: str, folder: str) -> bool:
-    """Say whether a path is a folder, or below it; of any system."""
+    """Return whether a path is a directory or below it, in POSIX or Windows notation."""
     separator = "\\" if "\\" in folder and not folder.startswith("/") else "/"
     return path == folder or path.startswith(folder.rstrip(separator) + separator)
 
 
 def _working_dirs(path: str) -> Iterator[str]:
-    """Yield the folders that a transcript says it ran in, each once."""
+    """Yield each distinct working directory in a transcript."""
     known: set[bytes] = set()
     rest = b""
     with FileSource(path) as source:
@@ -396,10 +398,10 @@ _CLIENT_STATE_FILE: Final = ".claude.json"
 
 
 def plan_move(old: str, new: str, config: str, *, on_progress: ProgressCallback | None = None) -> RelocationPlan:
-    """Return what it takes to have the sessions of the project at `old` follow it to `new`.
+    """Plan the move of the sessions of the project at `old` to `new`.
 
-    Raises BadRequest if both are the same folder, one is a whole disk, or sessions of the same id lie at both, or
-    NotFound if there is nothing of such a project, or Busy if a client is at work in it.
+    Raises BadRequest if both are the same directory, one is the root of a disk, or a session ID exists at both;
+    NotFound if the project has no files; Busy if a client uses it.
     """
     for folder in (old, new):
         refuse_root(folder)
@@ -410,7 +412,7 @@ def plan_move(old: str, new: str, config: str, *, on_progress: ProgressCallback 
     moves = [*project_files.moves, *shared_files(config)]
     pairs = path_pairs(old, new, config, folders)
     if named_config != config:
-        # The client writes the folder as it is named, links and all.
+        # Claude Code writes the directory as given, with links unresolved.
         pairs += [(named_config + a[len(config) :], named_config + b[len(config) :]) for a, b in folders]
     steps = plan_steps(moves, PathRewriter(pairs), on_progress)
     plan = RelocationPlan(
@@ -418,27 +420,27 @@ def plan_move(old: str, new: str, config: str, *, on_progress: ProgressCallback 
     )
     plan = check_steps(plan, list(steps))
     if not plan.steps:
-        raise NotFound(f"there is nothing of a project at {old}", hint="`steno ls` says where sessions ran")
+        raise NotFound(f"no sessions found for {old}", hint="Run `steno ls` to list sessions and their directories.")
     refuse_if_active(plan)
     return plan
 
 
 def refuse_root(folder: str) -> None:
-    """Refuse what everything else lies in: no path would say which project it is of.
+    """Refuse the root of a disk: as the parent of every path it cannot be a project.
 
-    Raises BadRequest if it is the root of a disk.
+    Raises BadRequest for a root directory.
     """
     real_path = os.path.realpath(folder)
     if os.path.dirname(real_path) == real_path:
-        raise BadRequest(f"{folder} is no folder of a project")
+        raise BadRequest(f"{folder} is not a project directory")
 
 
 def _find_project(folder: str, new: str, config: str) -> tuple[str, Any]:
-    """Return the folder under the name that its sessions know, and what there is of it."""
-    # Clients name a project by where it really lies; what is gone cannot be asked any more.
+    """Return the directory as spelled in its sessions, and its files."""
+    # Claude Code names a project by its real path, which can no longer be resolved after a move.
     names = dict.fromkeys((os.path.abspath(folder), os.path.realpath(folder)))
     if new in names and len(names) == 1:
-        raise BadRequest("both are the same folder")
+        raise BadRequest("both are the same directory")
     for old in names:
         project_files = find_project_files(config, old, new)
         if old != new and project_files.moves:
@@ -447,7 +449,7 @@ def _find_project(folder: str, new: str, config: str) -> tuple[str, Any]:
 
 
 def path_pairs(old: str, new: str, config: str, folders: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return folders and what they are from now on; the config folder itself stays."""
+    """Return pairs of old and new directories; the config directory itself stays."""
     pairs = [(old, new), *folders]
     if is_inside_path(config, old):
         pairs.append((config, config))
@@ -455,7 +457,7 @@ def path_pairs(old: str, new: str, config: str, folders: Iterable[tuple[str, str
 
 
 def shared_files(config: str) -> list[FileMove]:
-    """Return the files in which all projects are named: they stay, and are rewritten."""
+    """Return the files that contain paths of all projects; they are rewritten in place."""
     state = os.path.join(config, _CLIENT_STATE_FILE)
     if not os.path.isfile(state) and os.path.basename(config) == ".claude":
         home_state = os.path.join(os.path.dirname(config), _CLIENT_STATE_FILE)
@@ -468,7 +470,7 @@ def shared_files(config: str) -> list[FileMove]:
 def plan_steps(
     moves: Iterable[FileMove], paths: PathRewriter, on_progress: ProgressCallback | None = None
 ) -> Iterator[RelocationStep]:
-    """Yield what becomes of each file; files that stay and do not change are left out."""
+    """Yield the step for each file, skipping unchanged files."""
     for move in moves:
         shared = move.action == "rewrite"
         with FileSource(move.source) as source:
@@ -492,42 +494,42 @@ def plan_steps(
 
 
 def check_steps(plan: RelocationPlan, steps: list[RelocationStep]) -> RelocationPlan:
-    """Leave out what cannot go, and say so; refuse where a session would get lost."""
+    """Remove steps that cannot be executed, with a note; refuse those that would lose a session."""
     accepted: list[RelocationStep] = []
     notes = list(plan.notes)
     _refuse_invalid_names((plan.old, plan.new, *(candidate.source for candidate in steps)))
     for step in steps:
         if os.path.basename(step.source) == _CLIENT_STATE_FILE and (duplicate := _duplicate_project(step, plan)):
-            notes.append(f"{step.source} is left: it has an entry for {duplicate} already")
+            notes.append(f"{step.source} was skipped: it already has an entry for {duplicate}")
         elif step.action in ("move", "add") and os.path.lexists(step.target):
             if file_sum(step.target) == step.after:
-                # What an earlier run placed before it was cut off; what was unpacked before.
+                # Placed by an earlier, interrupted move, or unpacked before.
                 accepted += [step] if step.action == "move" else []
             elif step.session:
                 raise BadRequest(
-                    f"{step.target} is there already, with other content",
-                    hint="nothing was changed; two sessions cannot have one name",
+                    f"{step.target} already exists with different content",
+                    hint="Nothing was changed. Rename or remove one of the two sessions.",
                 )
             else:
-                notes.append(f"{step.source} is left: there is one at {step.target}")
+                notes.append(f"{step.source} was skipped: {step.target} already exists")
         else:
             accepted.append(step)
     if not os.path.isdir(plan.new):
-        notes.append(f"there is no folder {plan.new} yet")
+        notes.append(f"the directory {plan.new} does not exist yet")
     return msgspec.structs.replace(plan, steps=tuple(accepted), notes=tuple(notes))
 
 
 def _refuse_invalid_names(paths: Iterable[str]) -> None:
-    """Refuse names that are not UTF-8: neither JSON nor a receipt can hold them."""
+    """Refuse names that are not UTF-8, which neither JSON nor a receipt can contain."""
     for path in paths:
         try:
             path.encode()
         except UnicodeEncodeError as error:
-            raise BadRequest(f"{path!r} is not UTF-8", hint="rename it first") from error
+            raise BadRequest(f"{path!r} is not UTF-8", hint="Rename it first.") from error
 
 
 def _duplicate_project(step: RelocationStep, plan: RelocationPlan) -> str:
-    """Return a project that the client's own file would have two entries for."""
+    """Return a project that Claude Code's state file would contain twice."""
     with FileSource(step.source) as source:
         state = decode_lenient(source.read(0, source.size))
     projects = cast("dict[str, Any]", state).get("projects") if isinstance(state, dict) else None
@@ -542,19 +544,19 @@ def _duplicate_project(step: RelocationStep, plan: RelocationPlan) -> str:
 
 
 def refuse_if_active(plan: RelocationPlan) -> None:
-    """Let nobody move what a client is at work on. Raises Busy if one is, or a session was written to a moment ago."""
-    hint = "nothing was changed; leave that session first"
+    """Raise Busy if a client uses one of the sessions, or a session was modified seconds ago."""
+    hint = "Nothing was changed. Close that session first."
     running = [live_process for live_process in ConfigFolder(plan.config).live_processes() if is_running(live_process)]
     for process in running:
-        if any(is_inside_path(process.cwd, each) for each in (plan.old, plan.new)):
-            raise Busy(f"a client is at work in {process.cwd} (process {process.pid})", hint=hint)
+        if any(is_inside_path(process.cwd, folder) for folder in (plan.old, plan.new)):
+            raise Busy(f"{process.cwd} is in use by process {process.pid}", hint=hint)
     ids = {process.session_id for process in running} - {""}
     for step in plan.steps:
         identity = current_identity(step.source) if step.session else None
         if identity is None:
             continue
         if is_recently_written(identity.mtime_ns) or not ids.isdisjoint(_path_names(step.source)):
-            raise Busy(f"{step.source} is being written to", hint=hint)
+            raise Busy(f"{step.source} is being written", hint=hint)
         refuse_if_locked(step.source)
 
 

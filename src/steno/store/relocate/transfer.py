@@ -1,9 +1,9 @@
 """Packs a project's sessions into one file for another machine, and unpacks such a file.
 
-The file is a tar compressed by zstd, the manifest first. Members are named by number; path, size and hash of each are
-in the manifest, so nothing else in the archive can choose a path. Unpacking accepts exactly the bytes that the manifest
-describes: other paths, links, missing or additional members and decompression bombs are refused before a file is
-placed.
+The file is a tar compressed with zstd, the manifest first. Members are named by number; the path, size and hash of each
+are in the manifest, so nothing else in the archive can choose a path. Unpacking accepts exactly the bytes that the
+manifest describes: other paths, links, missing or additional members and decompression bombs are refused before a file
+is placed.
 """
 
 import os
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION: Final = 1
 MANIFEST_NAME: Final = "manifest.json"
 MAX_MANIFEST_SIZE: Final = 64 << 20
-"""How many bytes the manifest may have."""
+"""Maximum size of the manifest in bytes."""
 _MAX_FILES: Final = 1_000_000
 _MAX_PATH_LENGTH: Final = 1024
 _MAX_NAME_LENGTH: Final = 255
@@ -73,17 +73,17 @@ _SESSION_PATH_DEPTH: Final = len(("projects", "slug", "session.jsonl"))
 
 
 class PackedFile(msgspec.Struct, frozen=True):
-    """A file in the archive, and what it must be."""
+    """A file in the archive, with its expected size and hash."""
 
     name: str
-    """Its path from the config folder on, with `/`."""
+    """Path relative to the config directory, separated by `/`."""
     size: int
     sha256: str
     mtime_ns: int = 0
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What is in the archive."""
+    """The list of files in the archive."""
 
     format: int
     project: str
@@ -94,25 +94,25 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many bytes there are, unpacked."""
+        """Total unpacked bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are."""
+        """Number of sessions."""
         names = [file.name.split("/") for file in self.files]
         return sum(len(n) == _SESSION_PATH_DEPTH and is_uuid(n[2].removesuffix(".jsonl")) for n in names)
 
 
 def member_name(number: int) -> str:
-    """Return what the archive calls a file: its real name is in the manifest, and nowhere else."""
+    """Return the name of an archive member; the real file name is only in the manifest."""
     return f"files/{number:06}"
 
 
 def is_transferable(name: str) -> bool:
-    """Say whether a file of a config folder may go to another machine, or come from one.
+    """Return whether a file of a config directory may be transferred between machines.
 
-    Never what a client reads as settings or runs: no keys, no environment, no scripts.
+    Settings, keys, environment files and scripts are never transferred.
     """
     if name == HISTORY_NAME:
         return True
@@ -134,30 +134,30 @@ def is_transferable(name: str) -> bool:
 
 
 def parse_manifest(raw: bytes) -> Manifest:
-    """Return the manifest, if it asks for nothing odd.
+    """Parse and check the manifest.
 
-    Raises BadRequest if it is none, or names a file that may not come from elsewhere.
+    Raises BadRequest if it is invalid or contains a path that may not be transferred.
     """
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
     except DECODE_ERRORS as error:
-        raise BadRequest("not an archive that `steno relocate --to-machine` wrote") from error
+        raise BadRequest("not an archive written by `steno relocate --to-machine`") from error
     if manifest.format != FORMAT_VERSION:
-        raise BadRequest(f"an archive of another steno: format {manifest.format}, not {FORMAT_VERSION}")
+        raise BadRequest(f"unsupported archive format {manifest.format}; this version reads {FORMAT_VERSION}")
     if len(manifest.files) > _MAX_FILES:
-        raise BadRequest(f"the archive has {len(manifest.files):,} files, more than anybody's")
+        raise BadRequest(f"the archive has too many files: {len(manifest.files):,}")
     if not manifest.project or not manifest.config or "\0" in manifest.project + manifest.config:
-        raise BadRequest("the archive does not say which project it is of")
+        raise BadRequest("the archive does not name its project")
     folded_names: set[str] = set()
     for file in manifest.files:
         if not is_transferable(file.name):
-            raise BadRequest(f"the archive has a file that may not come from elsewhere: {file.name!r}")
+            raise BadRequest(f"the archive has a file that may not be transferred: {file.name!r}")
         if file.name.casefold() in folded_names:
-            raise BadRequest(f"the archive has {file.name!r} twice")
+            raise BadRequest(f"the archive contains {file.name!r} twice")
         folded_names.add(file.name.casefold())
         has_valid_size = file.size >= 0 and 0 <= file.mtime_ns < _MAX_MTIME
         if not has_valid_size or not _SHA256_PATTERN.fullmatch(file.sha256):
-            raise BadRequest(f"the archive says nothing sound of {file.name!r}")
+            raise BadRequest(f"the archive has invalid metadata for {file.name!r}")
     return manifest
 
 
@@ -167,17 +167,17 @@ _NANOSECONDS: Final = 10**9
 
 
 class PackResult(msgspec.Struct, frozen=True):
-    """What was packed, and what was left out."""
+    """The manifest of a packed archive, and the paths that were left out."""
 
     manifest: Manifest
     left_out: tuple[str, ...]
 
 
 def pack_project(project: str, config: str, path: str, on_progress: Callable[[int], None] | None = None) -> PackResult:
-    """Write the sessions of a project into one new file; nothing else is changed.
+    """Pack the sessions of a project into a new file.
 
-    Raises BadRequest if it is a whole disk, or NotFound if there is nothing of such a project, or Busy if a session
-    changed while it was read, or Unwritable if the file is there already, or cannot be written.
+    Raises BadRequest if the project is the root of a disk, NotFound if it has no files, Busy if a session changed while
+    it was read, or Unwritable if the file exists or cannot be written.
     """
     refuse_root(project)
     config = os.path.realpath(config)
@@ -199,7 +199,7 @@ def pack_project(project: str, config: str, path: str, on_progress: Callable[[in
             tar_chunks = _tar_chunks(manifest, bodies, on_progress)
             temp_file.write(compress_chunks(tar_chunks, level=_COMPRESSION_LEVEL, write_checksum=True))
         except Unwritable as error:
-            # Not the writing failed, but what was to be written.
+            # The error came from reading a source, not from writing.
             if isinstance(error.__cause__, Busy | Unreadable):
                 raise error.__cause__ from None
             raise
@@ -208,12 +208,12 @@ def pack_project(project: str, config: str, path: str, on_progress: Callable[[in
 
 
 def _find_packable_files(project: str, config: str) -> tuple[str, ProjectFiles]:
-    # As in `plan`: by the name that is given, else by where it really lies.
+    # As in `plan`: first the given path, then the real path.
     for root in dict.fromkeys((os.path.abspath(project), os.path.realpath(project))):
         project_files = find_project_files(config, root, root)
         if project_files.moves:
             return root, project_files
-    raise NotFound(f"there is nothing of a project at {project}", hint="`steno ls` says where sessions ran")
+    raise NotFound(f"no sessions found for {project}", hint="Run `steno ls` to list sessions and their directories.")
 
 
 def _relative_name(path: str, config: str) -> str:
@@ -221,7 +221,7 @@ def _relative_name(path: str, config: str) -> str:
 
 
 def _related_files(config: str, ids: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield what lies elsewhere in the config folder for some sessions."""
+    """Yield the files of some sessions elsewhere in the config directory."""
     for folder_name in ("file-history", "tasks"):
         for session_id in sorted(ids):
             folder = os.path.join(config, folder_name, session_id)
@@ -239,7 +239,7 @@ def _packed_file(name: str, source: str) -> PackedFile:
 
 
 def _project_prompts(path: str, root: str) -> bytes:
-    """Return the lines of the prompts that were typed in a project."""
+    """Return the history lines of prompts typed in a project."""
     if not os.path.isfile(path):
         return b""
     with FileSource(path) as file:
@@ -278,17 +278,17 @@ def _tar_member(name: str, packed: PackedFile, body: Iterable[bytes]) -> Iterato
 
 
 def _member_body(source: str, prompts: bytes | None, packed: PackedFile) -> Iterator[bytes]:
-    """Yield a file, which must be what the manifest says."""
+    """Yield the content of a file, which must match the manifest."""
     if prompts is not None:
         yield prompts
         return
     with FileSource(source) as file:
         if file.size < packed.size:
-            raise Busy(f"{source} changed while it was read", hint="nothing was written; try again")
+            raise Busy(f"{source} changed while it was read", hint="Nothing was written. Run the command again.")
         file.size = packed.size
         file_sum = compute_sum(file.chunks())
         if file_sum != FileSum(packed.size, packed.sha256):
-            raise Busy(f"{source} changed while it was read", hint="nothing was written; try again")
+            raise Busy(f"{source} changed while it was read", hint="Nothing was written. Run the command again.")
         yield from file.chunks()
 
 
@@ -299,16 +299,16 @@ _MAX_WINDOW_SIZE: Final = 128 << 20
 _MAX_RATIO: Final = 1000
 _SMALL_SIZE: Final = 64 << 20
 _SPACE_FACTOR: Final = 2.2
-"""How much of the disk is needed: once staged, once in place, and a little."""
+"""Free disk space needed, relative to the unpacked size: one staged and one final copy, plus a margin."""
 
 
 def plan_unpack(
     path: str, new: str, config: str, folder: str, on_progress: Callable[[int], None] | None = None
 ) -> RelocationPlan:
-    """Unpack an archive beside the receipt in `folder`, prove it, and plan where it all goes.
+    """Unpack an archive next to the receipt in `folder`, verify it, and plan the new paths.
 
-    Raises BadRequest if it is no such archive, is damaged or hostile, or a session is here already, or Unreadable if it
-    cannot be read, or Unwritable if there is no room for it.
+    Raises BadRequest if the file is not such an archive, is damaged or malicious, or a session already exists;
+    Unreadable if it cannot be read; Unwritable if disk space is insufficient.
     """
     refuse_root(new)
     config = os.path.realpath(config)
@@ -336,7 +336,7 @@ def plan_unpack(
 
 
 def _foreign_path(config: str, source: str, staged: str) -> str:
-    """Return where a folder lay on the other machine, as that machine writes paths."""
+    """Return the path of a directory on the other machine, in that machine's notation."""
     below = source[len(staged) :].replace(os.sep, "/")
     windows = "\\" in config and not config.startswith("/")
     return config + (below.replace("/", "\\") if windows else below)
@@ -359,7 +359,7 @@ def _files_in_folder(folder: str) -> Iterator[str]:
 
 
 def _prompt_step(staged: str, config: str, paths: PathRewriter) -> Iterator[RelocationStep]:
-    """Yield the step that has typed prompts join those that were typed here."""
+    """Yield the step that merges the prompts of the archive into the local history."""
     source, target = os.path.join(staged, HISTORY_NAME), os.path.join(config, HISTORY_NAME)
     if not os.path.isfile(source):
         return
@@ -370,12 +370,12 @@ def _prompt_step(staged: str, config: str, paths: PathRewriter) -> Iterator[Relo
 
 
 def remove_staged(folder: str) -> None:
-    """Remove what was unpacked and is not wanted after all."""
+    """Remove unpacked files that are no longer needed."""
     rmtree(folder, ignore_errors=True)
 
 
 def _remove_abandoned(folder: str) -> None:
-    """Remove what runs left that were killed while they unpacked: folders without a receipt."""
+    """Remove the directories of interrupted unpacking: those without a receipt."""
     receipts_folder = os.path.join(steno_home(), RECEIPTS_FOLDER)
     for entry in list_folder(receipts_folder, []):
         if not is_folder(entry, links=False) or entry.path == folder:
@@ -385,13 +385,13 @@ def _remove_abandoned(folder: str) -> None:
 
 
 class _TransferReader:
-    """One archive, read from its beginning to its end and no further."""
+    """Reads one archive sequentially and verifies each file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def unpack(self, staged: str, on_progress: Callable[[int], None] | None) -> Manifest:
-        """Write every file below a folder, each proven; return what they are."""
+        """Write every file below a directory, verifying each; return the manifest."""
         from zstandard import ZstdDecompressor, ZstdError
 
         try:
@@ -405,9 +405,9 @@ class _TransferReader:
                             on_progress(packed.size)
                     self._expect_end(stream)
         except ZstdError as error:
-            raise BadRequest(f"{self._path} is damaged, or no such archive") from error
+            raise BadRequest(f"{self._path} is damaged or not an archive") from error
         except Unreadable as error:
-            hint = "`steno relocate OLD --to-machine FILE` packs one"
+            hint = "Run `steno relocate OLD --to-machine FILE` to create an archive."
             raise Unreadable(str(error), hint=hint) from error
         except OSError as error:
             if isinstance(error, Unwritable):
@@ -418,17 +418,17 @@ class _TransferReader:
     def _read_manifest(self, stream: "ZstdDecompressionReader", size: int) -> Manifest:
         length = self._read_member_header(stream, MANIFEST_NAME)
         if length > MAX_MANIFEST_SIZE:
-            raise BadRequest(f"{self._path}: its list of files is too long")
+            raise BadRequest(f"{self._path}: the manifest is too large")
         manifest = parse_manifest(self._read_exactly(stream, length))
         self._read_exactly(stream, -length % _BLOCK_SIZE)
         if manifest.size > max(_SMALL_SIZE, size * _MAX_RATIO):
-            raise BadRequest(f"{self._path} would unpack to {manifest.size:,} bytes; refused")
+            raise BadRequest(f"{self._path} would unpack to {manifest.size:,} bytes, which is suspiciously large")
         if manifest.size * _SPACE_FACTOR > disk_usage(steno_home()).free:
-            raise Unwritable(f"there is no room for the {manifest.size:,} bytes of {self._path}")
+            raise Unwritable(f"not enough disk space for the {manifest.size:,} bytes of {self._path}")
         return manifest
 
     def _read_member_header(self, stream: "ZstdDecompressionReader", name: str) -> int:
-        """Return how long the next member is, which must be a plain file of that name."""
+        """Return the size of the next member, which must be a regular file of this name."""
         block = self._read_exactly(stream, _BLOCK_SIZE)
         try:
             info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
@@ -439,21 +439,21 @@ class _TransferReader:
         return info.size
 
     def _unexpected_member_error(self, name: str) -> BadRequest:
-        about = f"{self._path} has something else where {name} should be"
-        return BadRequest(about, hint="only what `steno relocate --to-machine` wrote is unpacked")
+        about = f"{self._path} does not contain {name} at the expected position"
+        return BadRequest(about, hint="Only archives written by `steno relocate --to-machine` are accepted.")
 
     def _unpack_member(self, stream: "ZstdDecompressionReader", number: int, packed: PackedFile, staged: str) -> None:
         if self._read_member_header(stream, member_name(number)) != packed.size:
-            raise BadRequest(f"{packed.name!r} in the archive is not as long as it should be")
+            raise BadRequest(f"{packed.name!r} in the archive has the wrong size")
         target = os.path.join(staged, *packed.name.split("/"))
         make_private_folder(os.path.dirname(target))
         digest = sha256()
         with TempFile(target) as temp_file:
             temp_file.write(self._read_pieces(stream, packed.size, digest.update))
             if digest.hexdigest() != packed.sha256:
-                raise BadRequest(f"{packed.name!r} in the archive is not what was packed")
+                raise BadRequest(f"{packed.name!r} in the archive has the wrong hash")
             os.utime(temp_file.path, ns=(packed.mtime_ns, packed.mtime_ns))
-            # Not `TempFile.replace`: every error of unpacking names the staging folder.
+            # Not `TempFile.replace`: all errors during unpacking name the staging directory.
             os.replace(temp_file.path, target)
         self._read_exactly(stream, -packed.size % _BLOCK_SIZE)
 
@@ -471,11 +471,11 @@ class _TransferReader:
         while size:
             part = stream.read(size)
             if not part:
-                raise BadRequest(f"{self._path} ends in the middle", hint="copy it once more")
+                raise BadRequest(f"{self._path} is incomplete", hint="Copy the file again.")
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
     def _expect_end(self, stream: "ZstdDecompressionReader") -> None:
         if any(self._read_exactly(stream, 2 * _BLOCK_SIZE)) or stream.read(1):
-            raise BadRequest(f"{self._path} goes on behind its last file; refused")
+            raise BadRequest(f"{self._path} has data after its last file")

@@ -1,1 +1,1 @@
-"""Files that change while they are read: the file watcher, incremental reading and the multi-session tail."""
+"""Files that are read while they grow: the file watcher, incremental reading and the multi-session tail."""

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 _COMPARED_SIZE: Final = 64
-"""So many bytes before the new ones are compared, to notice a file that was written anew."""
+"""Bytes before the read position that are compared to detect a rewritten file."""
 
 
 class IncrementalReader:
-    """What was added to a file since the last look."""
+    """Reader of the bytes appended to a file since the last read."""
 
     def __init__(self, path: str, start: int = 0) -> None:
         self.path = path
         self.offset = start
-        """Up to where it was read."""
+        """Position up to which the file was read."""
         self.bytes_read = 0
-        """How many bytes were read in all, for those who count the work."""
+        """Total bytes read, for measuring the work done."""
         self.exists = True
         self._identity: tuple[int, int] | None = None
         self._last_bytes = b""
 
     def detect_replacement(self) -> bool:
-        """Say whether the file was replaced or cut short; then it is read from its beginning."""
+        """Return whether the file was replaced or truncated; if so, restart at the beginning."""
         try:
             with FileSource(self.path) as source:
-                # What comes back is another file, even in the place of the old one.
+                # A file that reappears is a new file, even at the same path.
                 replaced = not self.exists or not self._is_continuation(source)
         except Unreadable:
             self.exists = False
@@ -49,7 +49,7 @@ class IncrementalReader:
         return replaced
 
     def read_new(self, until: int | None = None) -> Iterator[bytes]:
-        """Yield what is new, up to a place if one is named."""
+        """Yield the appended bytes, up to the offset `until` if given."""
         try:
             with FileSource(self.path) as source:
                 self._identity = source.identity
@@ -60,7 +60,7 @@ class IncrementalReader:
                     self._last_bytes = (self._last_bytes + chunk)[-_COMPARED_SIZE:]
                     yield chunk
         except Unreadable:
-            # Cut short while it was read, or gone: the next look tells which.
+            # Truncated while being read, or deleted: the next `detect_replacement` call determines which.
             return
 
     def _is_continuation(self, source: FileSource) -> bool:
@@ -76,9 +76,9 @@ _EDGE_SIZE: Final = 1 << 12
 
 
 def reload_transcript(previous: Transcript | None, source: "Source") -> Transcript:
-    """Return what is in a file by now; it is read as a whole unless it was only added to.
+    """Return the current transcript of a file, reading only appended bytes where possible.
 
-    Raises Unreadable if it cannot be read.
+    Raises Unreadable if the file cannot be read.
     """
     can_extend = previous is not None and _is_appended(previous.source, source)
     transcript = load_growth(previous, source) if previous is not None and can_extend else load(source)
@@ -88,7 +88,7 @@ def reload_transcript(previous: Transcript | None, source: "Source") -> Transcri
 
 
 def _is_appended(old: "Source", new: "Source") -> bool:
-    """Whether a file is the one that was read before, its beginning and former end unchanged."""
+    """Return whether the new file is the old one with bytes appended."""
     if not isinstance(old, PathSource) or not isinstance(new, PathSource) or not old.fingerprint:
         return False
     same = old.identity == new.identity and old.size <= new.size
@@ -96,7 +96,7 @@ def _is_appended(old: "Source", new: "Source") -> bool:
 
 
 def _fingerprint(source: PathSource, size: int) -> bytes:
-    """Return what tells whether a file is the same up to a place."""
+    """Return the start and end of the first `size` bytes, to detect changes in them."""
     edge = min(_EDGE_SIZE, size)
     return b"%d:" % size + source.read(0, edge) + source.read(size - edge, edge)
 
@@ -110,9 +110,9 @@ def agent_files(
     *,
     load_transcript: Callable[[DiscoveredFile], Transcript] | None = None,
 ) -> tuple[SubagentFile, ...]:
-    """Return a session's sub-agents; none of their files is read yet, unless `load_transcript` does.
+    """Return a session's sub-agents, loaded lazily unless `load_transcript` is given.
 
-    Of `previous`, which were the same session's, nothing that was read is read again.
+    Unchanged transcripts are reused from `previous`, the sub-agents of an earlier read of the session.
     """
     transcripts = {file.path: file.transcript for file in previous}
     load_transcript = load_transcript or (lambda found: _lazy_transcript(found, transcripts))
@@ -142,10 +142,10 @@ def _read_meta(file: DiscoveredFile) -> AgentMeta | None:
 
 
 class _LazyTranscript(Transcript):
-    """A transcript that is read at the first question."""
+    """A transcript that is loaded on first access of an attribute."""
 
     def __init__(self, file: DiscoveredFile, previous: Transcript | None = None) -> None:
-        # What the base class would set is set by the first question; see below.
+        # `__getattr__` sets the attributes of the base class.
         self.file = file
         self.previous = previous if previous is not None and "source" in vars(previous) else None
 
@@ -155,7 +155,7 @@ class _LazyTranscript(Transcript):
         try:
             loaded = reload_transcript(self.previous, lazy_source(self.file))
         except Unreadable:
-            # The session's own story must not fail for want of a sub-agent's.
+            # A sub-agent that cannot be read must not make the session unreadable.
             loaded = load(BytesSource(b""))
         self.previous = None
         self.__dict__.update(vars(loaded))

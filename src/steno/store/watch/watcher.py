@@ -1,11 +1,12 @@
-"""Watches transcripts for changes, and follows several sessions with their sub-agents.
+"""File watcher for transcripts, and a live tail of several sessions with their sub-agents.
 
     with FileWatcher(["/home/ada/.claude"]) as watch:
         for changes in watch:
             changes.paths, changes.rescan
 
-Events come from the system (inotify and the like), so waiting costs nothing. When the system fails, loses events or runs
-out of watches, and at intervals, everything is scanned. `MultiTail` reads what was added to the files that changed.
+Changes come from system notifications (inotify and similar), so waiting uses no CPU. Everything is rescanned at
+intervals, and when notifications fail, are lost, or the system runs out of watches. `MultiTail` reads what was appended
+to changed files.
 """
 
 import os
@@ -39,48 +40,48 @@ if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
 _DEBOUNCE_MS: Final = 200
-"""Milliseconds over which changes are gathered at most."""
+"""Maximum milliseconds over which changes are collected."""
 _ACTIVE_STEP_MS: Final = 40
 _IDLE_STEP_MS: Final = 400
 _QUIET_AFTER_MS: Final = 5_000
-"""Milliseconds without a change after which it is quiet."""
+"""Milliseconds without a change before `ActivityEnded` is reported."""
 
 
 class PathsChanged(msgspec.Struct, frozen=True):
-    """Paths that were touched, and how: 1 appeared, 2 changed, 3 went away."""
+    """Changed paths with their kind: 1 created, 2 modified, 3 deleted."""
 
     changes: frozenset[tuple[int, str]]
 
 
 class ActivityEnded(msgspec.Struct, frozen=True):
-    """Nothing happened for a while, after something had."""
+    """No change was reported for a while after the last one."""
 
 
 class EventsLost(msgspec.Struct, frozen=True):
-    """The system failed: what happened is not known."""
+    """Notifications failed; changes may have been missed."""
 
     message: str = ""
 
 
 WatchEvent: TypeAlias = PathsChanged | ActivityEnded | EventsLost | None
-"""None: somebody wants it to stop."""
+"""An event, or None to stop."""
 
 
 class WatchUnsupported(Exception):
-    """The system refuses to watch: too many folders, a name it cannot take, no support."""
+    """The system cannot watch the paths: too many directories, an invalid name, or no support."""
 
 
 class FsEventListener:
-    """Listens to some folders in a thread of its own."""
+    """Listener for changes in directories, on a background thread."""
 
     def __init__(self, folders: Sequence[str], events: "SimpleQueue[WatchEvent]", *, recursive: bool) -> None:
         from watchfiles._rust_notify import RustNotify
 
         try:
-            # A folder that may not be read is passed over, as everywhere.
+            # Directories without read permission are skipped.
             self._notify = RustNotify(list(folders), False, False, 0, recursive, True)
         except (OSError, RuntimeError, ValueError) as error:
-            # A ValueError is a path that is no text.
+            # A ValueError is a path that is not valid Unicode.
             raise WatchUnsupported(str(error)) from error
         self._events = events
         self._stop = threading.Event()
@@ -118,17 +119,17 @@ def _wait_for_changes(notify: "RustNotify", stop: threading.Event, *, active: bo
 
 
 class WatchPlan(msgspec.Struct, frozen=True):
-    """Folders to listen to, and what they were when it was made."""
+    """Directories to listen to, with their identities when the plan was made."""
 
     recursive: tuple[str, ...] = ()
-    """With everything below them."""
+    """Directories watched with all subdirectories."""
     shallow: tuple[str, ...] = ()
-    """Only what lies directly in them: a file that is followed, a root that is still to come."""
+    """Directories watched without subdirectories: parents of watched files and of missing roots."""
     identities: tuple[tuple[int, int], ...] = ()
 
 
 def make_watch_plan(roots: tuple[str, ...]) -> WatchPlan:
-    """Return the folders to listen to for some absolute roots, as the disk is now."""
+    """Return the directories to listen to for absolute roots, as they exist now."""
     recursive: dict[str, None] = {}
     shallow: dict[str, None] = {}
     for root in roots:
@@ -141,7 +142,7 @@ def make_watch_plan(roots: tuple[str, ...]) -> WatchPlan:
 
 
 def _nearest_existing(path: str) -> str:
-    """Return the nearest folder above a path that is there."""
+    """Return the nearest existing parent directory of a path."""
     parent = os.path.dirname(path)
     while not os.path.isdir(parent) and parent != os.path.dirname(parent):
         parent = os.path.dirname(parent)
@@ -158,30 +159,30 @@ def _folder_identity(folder: str) -> tuple[int, int]:
 
 RECONCILE_SECONDS: Final = 300.0
 _POLL_SECONDS: Final = 2.0
-"""Seconds between looks while the system cannot be asked."""
+"""Seconds between scans while notifications are unavailable."""
 _RETRY_SECONDS: Final = 30.0
 _FAILURE_WINDOW: Final = 5.0
-"""Seconds: a system that fails again so soon is not asked for a while."""
+"""Seconds: after a second failure within this time, notifications are suspended."""
 _MAX_RELIABLE_CHANGES: Final = 4096
-"""So many changes at once that some may have been lost; the library does not say so."""
+"""Number of changes in one batch from which some may have been lost; the library does not report it."""
 _DELETED: Final = 3
-# Elsewhere a wait ends when a signal comes.
+# On Windows a signal does not interrupt a wait.
 _MAX_WAIT: Final = 0.5 if sys.platform == "win32" else 86_400.0
 _FileState = tuple[int, int]
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What changed. With `rescan`, more may have: look at everything."""
+    """Changed files. With `rescan`, more files may have changed and everything must be checked."""
 
     paths: frozenset[str] = frozenset()
     rescan: bool = False
 
 
 class FileWatcher:
-    """Watches roots: folders or files, there or still to come.
+    """Watcher of roots: directories or files, existing or not yet created.
 
-    Iterating blocks until something changed. The first answer always comes at once, when the watch stands, and is a
-    `rescan`: whoever then looks at everything misses nothing. Paths are spelled as discovery spells them.
+    Iterating blocks until something changes. The first result follows immediately after the watch starts and is a
+    `rescan`; a caller that then checks everything misses no change. Paths are spelled as in discovery.
     """
 
     def __init__(self, roots: Sequence[str], reconcile: float = RECONCILE_SECONDS) -> None:
@@ -197,7 +198,7 @@ class FileWatcher:
         self._stopped = False
         self._failed_at = self._scanned_at = float("-inf")
         self.polling_reason = ""
-        """Why the system cannot be asked, so that files are looked at every other second."""
+        """Why notifications are unavailable, so that files are polled."""
 
     def __enter__(self) -> Self:
         return self
@@ -206,12 +207,12 @@ class FileWatcher:
         self.close()
 
     def stop(self) -> None:
-        """End the iteration; may be called from any thread, or from a signal's handler."""
+        """End the iteration; can be called from any thread or signal handler."""
         self._stopped = True
         self._events.put(None)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Stop listening and release all resources."""
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             listener.close()
@@ -248,7 +249,7 @@ class FileWatcher:
                 return Changes()
 
     def _wait_for_event(self, until: float) -> WatchEvent:
-        """Wait for news; when it is time for a look at everything, that comes first."""
+        """Wait for an event. Raises `Empty` when a scan is due."""
         while (remaining := until - time.monotonic()) > 0:
             try:
                 return self._events.get(timeout=min(remaining, _MAX_WAIT))
@@ -259,7 +260,7 @@ class FileWatcher:
     # Listening
 
     def _start_listening(self) -> None:
-        """Listen where it is to be listened now; a system that refuses makes us deaf."""
+        """Listen to the current directories; fall back to polling where the system refuses."""
         self.close()
         self._plan = make_watch_plan(self._roots)
         self.polling_reason = ""
@@ -286,7 +287,7 @@ class FileWatcher:
         return Changes(self._compare_states(), rescan=True)
 
     def _reconcile(self) -> Changes:
-        """Look whether anything happened unheard."""
+        """Check for changes that were not reported."""
         if self.polling_reason and time.monotonic() - self._failed_at >= _RETRY_SECONDS:
             self._start_listening()
         elif not self.polling_reason and make_watch_plan(self._roots) != self._plan:
@@ -312,7 +313,7 @@ class FileWatcher:
         return Changes(frozenset(paths))
 
     def _affects_roots(self, path: str) -> bool:
-        """Whether a root, or a folder on the way to one, came or went; or where it looks into."""
+        """Return whether a path changes the watched directories: a root or a parent of one was created or deleted."""
         if path.endswith(JSONL_SUFFIX) and path not in self._plan.recursive:
             return False
         watched_paths = (*self._roots, *self._plan.recursive)
@@ -321,7 +322,7 @@ class FileWatcher:
         return False
 
     def _as_named(self, path: str) -> str | None:
-        """Return a path below a root as discovery spells it; None for what lies elsewhere."""
+        """Return a path below a root as spelled in discovery; None for other paths."""
         for real, named in self._root_spellings:
             if path == real:
                 return named
@@ -336,20 +337,20 @@ class FileWatcher:
             prefix = path + os.sep
             return {known_path for known_path in self._file_states if known_path.startswith(prefix)}
         if os.path.isdir(path) and os.path.basename(path) not in IGNORED_FOLDERS:
-            # What was written into a new folder before it was listened to was not heard of.
+            # Changes in a new directory before it was listened to were not reported.
             transcripts = {file.path for file in Discovery(path).transcripts()}
-            return {each for each in transcripts if self._file_states.get(each) != _file_state(each)}
+            return {path for path in transcripts if self._file_states.get(path) != _file_state(path)}
         return set()
 
     def _handle_quiet(self) -> Changes:
-        """Look once more at what was written to, now that it is quiet."""
+        """Check recently changed files once more after activity has ended."""
         active, self._recently_changed = self._recently_changed, set()
         changed = {path for path in active if self._file_states.get(path) != _file_state(path)}
         self._remember_states(changed)
         return Changes(frozenset(changed))
 
     def _remember_states(self, paths: Iterable[str]) -> None:
-        """Remember what files are like before anybody is told of them."""
+        """Store the state of files before their changes are reported."""
         for path in paths:
             state = _file_state(path)
             if state is None:
@@ -361,7 +362,7 @@ class FileWatcher:
         previous, self._file_states = self._file_states, self._scan_states()
         deleted = previous.keys() - self._file_states.keys()
         changed = {path for path, state in self._file_states.items() if previous.get(path) != state}
-        # A transcript that cannot be told by its name was heard of, and is no news.
+        # A file that discovery does not recognize by name was reported already; it has not changed.
         deleted = {path for path in deleted if _file_state(path) != previous[path]}
         self._file_states |= {path: previous[path] for path in previous.keys() - self._file_states.keys() - deleted}
         return frozenset(changed | deleted)
@@ -384,10 +385,10 @@ def _file_state(path: str) -> _FileState | None:
 
 
 def _spell_roots(roots_as_named: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return what the system may call the roots, and what we call them; the longest first."""
+    """Return pairs of a root as the system spells it and as given, longest first."""
     pairs = {os.path.abspath(root): root for root in roots_as_named}
     for root in roots_as_named:
-        # Some systems answer with the real path, whatever was asked for.
+        # Some systems report the real path instead of the given one.
         pairs.setdefault(os.path.realpath(root), root)
     return sorted(pairs.items(), key=_spelling_length, reverse=True)
 
@@ -397,12 +398,12 @@ def _spelling_length(pair: tuple[str, str]) -> int:
 
 
 _LARGE_SIZE: Final = 64 << 20
-"""Of a longer file only the end is read."""
+"""Bytes above which only the end of a file is read."""
 _READ_END_SIZE: Final = 16 << 20
 
 
 class FollowedFile:
-    """One file that is followed: a session, or a sub-agent of one."""
+    """One followed file: a session or one of its sub-agents."""
 
     def __init__(self, path: str, session_id: str, agent_id: str = "", start: int = 0) -> None:
         self.path = path
@@ -414,15 +415,15 @@ class FollowedFile:
         self.owner: FollowedFile | None = None
 
     def restart(self) -> None:
-        """Forget what was said; the file is another one now."""
+        """Discard the state after the file was replaced."""
         self.follower = Follower(agent=bool(self.agent_id))
 
     def agent_brief(self, inner_agent: str = "") -> SubagentTask:
-        """Return what a sub-agent is: this file's own, or one that lies inside this file."""
+        """Return the task of this file's sub-agent, or of a sub-agent inside this file."""
         if inner_agent:
             return self.follower.task_of(inner_agent)
         if self.meta is None and self.agent_id:
-            # Written a moment after the transcript, by some clients never.
+            # Written shortly after the transcript; some versions of Claude Code never write it.
             self.meta = _read_agent_meta(self.path)
         meta = self.meta or AgentMeta()
         briefs = self.owner.follower.tasks if self.owner is not None else {}
@@ -431,14 +432,14 @@ class FollowedFile:
 
 
 class SourcedEvent(msgspec.Struct, frozen=True):
-    """An event, and whose it is."""
+    """An event with the file it came from."""
 
     source: FollowedFile
     event: Event
 
 
 class MultiTail:
-    """Those who are listened to: the session at one path and its sub-agents, else everyone."""
+    """Tail of one session with its sub-agents, or of all sessions if no path is given."""
 
     def __init__(self, session_path: str | None = None) -> None:
         self._session_path = session_path
@@ -449,18 +450,18 @@ class MultiTail:
         return iter(list(self._sources.values()))
 
     def ignore(self, file: DiscoveredFile) -> None:
-        """Know a file without reading it; only what is added to it later will be told."""
+        """Register a file without reading it; only later additions are reported."""
         self._ignored_sizes[file.path] = file.size
 
     def has_changes(self, file: DiscoveredFile) -> bool:
-        """Say whether a file is not known, or not read to its end."""
+        """Return whether a file is unknown or not read to its end."""
         source = self._sources.get(file.path)
         if source is not None:
             return source.reader.offset != file.size
         return self._ignored_sizes.get(file.path) != file.size
 
     def start_with_recent(self, file: DiscoveredFile, recall: RecentTurns) -> list[SourcedEvent]:
-        """Begin with a file that is there, and return those of its last words that are wanted."""
+        """Follow an existing file and return its most recent events."""
         source = self._follow(file.path, file.place, _start_offset(file.size))
         if source is None:
             return []
@@ -470,7 +471,7 @@ class MultiTail:
         return [SourcedEvent(source, event) for event in recall.events]
 
     def read_changes(self, paths: Iterable[str]) -> Iterator[list[SourcedEvent]]:
-        """Yield what was added to each of some files; the records behind it can be had until then."""
+        """Yield the events added to each file; their records can be read until the next iteration."""
         for path in sorted(paths, key=_owner_first_key):
             yield from self._read_file_changes(path)
 
@@ -492,7 +493,7 @@ class MultiTail:
                 yield events
 
     def _follow_new(self, path: str) -> FollowedFile | None:
-        """Let somebody in who is not known, if they belong."""
+        """Start to follow a file if it belongs to the followed sessions."""
         size = _file_size(path)
         if size is None:
             return None
@@ -529,7 +530,7 @@ class MultiTail:
         return source
 
     def _owner_of(self, path: str, session_id: str) -> FollowedFile | None:
-        """Return the session a sub-agent works for, if it is listened to."""
+        """Return the followed session of a sub-agent, if any."""
         for source in self._sources.values():
             is_inside = path.startswith(source.path.removesuffix(JSONL_SUFFIX) + os.sep)
             if not source.agent_id and (is_inside or source.session_id == session_id):
@@ -539,7 +540,7 @@ class MultiTail:
         return None
 
     def _ignored_owner(self, path: str) -> FollowedFile | None:
-        """Return a session that was silent so far, now that its sub-agent speaks."""
+        """Return a session that was only registered, after its sub-agent became active."""
         folder = os.path.dirname(path)
         while folder != os.path.dirname(folder):
             if folder + JSONL_SUFFIX in self._ignored_sizes:
@@ -548,7 +549,7 @@ class MultiTail:
         return None
 
     def agents(self, session: DiscoveredFile) -> list[DiscoveredFile]:
-        """Return the sub-agents of a session that are there."""
+        """Return the existing sub-agents of a session."""
         return discover_agents(session)
 
 

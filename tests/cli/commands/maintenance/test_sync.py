@@ -97,7 +97,7 @@ def test_folders_that_are_no_list_are_refused(steno: Steno, roots: str) -> None:
     (home / "config.toml").write_text(f"[index]\nroots = {roots}\n")
     ran = steno("sync")
     assert ran.code == 2
-    assert "line 2: roots must be a list of folders" in ran.err
+    assert "line 2: roots must be a list of directories" in ran.err
 
 
 def test_named_folders_have_an_index_of_their_own(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
