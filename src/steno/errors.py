@@ -27,11 +27,14 @@ class NotFound(StenoError, LookupError):
 
 
 class Ambiguous(StenoError, LookupError):
-    """Several sessions match; `candidates` lists them."""
+    """Several sessions match; `candidates` lists them, `paths` their files."""
 
-    def __init__(self, message: str, *, candidates: tuple[str, ...] = (), hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, candidates: tuple[str, ...] = (), paths: tuple[str, ...] = (), hint: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.candidates = candidates
+        self.paths = paths
 
 
 class BadRequest(StenoError, ValueError):

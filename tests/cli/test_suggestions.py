@@ -3,8 +3,11 @@
 import re
 
 import pytest
+from tests.builders.builder import session, text
 from tests.cli.conftest import Steno
+from tests.conftest import WriteConfig
 
+from steno.agent.config.models import similar_aliases
 from steno.cli.main import COMMANDS
 
 
@@ -80,3 +83,44 @@ def test_a_similar_value_or_option_is_suggested(steno: Steno, arguments: list[st
 def test_other_names_are_not_listed(steno: Steno) -> None:
     listed = steno("--help").out.split("Commands:")[1]
     assert not re.findall(r"^  (help|completion|version|list|stats) ", listed, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("demo")
+def test_an_ambiguous_name_lists_id_title_project_and_date(steno: Steno) -> None:
+    result = steno("show", "--demo", "the")
+    assert result.code == 2
+    head, *rows = result.err.splitlines()
+    assert head == "steno: 'the' matches 12 sessions:"
+    assert re.fullmatch(r" +785946e7  Tag the release, but do not push\. +tidegauge +\S.*07:54", rows[0])
+    assert len(rows) == 8
+    assert rows[-2].strip() == "and 6 more"
+
+
+@pytest.mark.usefixtures("demo")
+@pytest.mark.parametrize(
+    "name", ["785946e8", "785946e7-0a29-43fe-8576-ac92b7a98b52", "tag the relaese, but do not push"]
+)
+def test_a_similar_id_or_title_is_suggested(steno: Steno, name: str) -> None:
+    result = steno("show", "--demo", name)
+    assert result.code == 1
+    assert "Did you mean 785946e7 (Tag the release, but do not push.)?" in result.err
+
+
+def test_titles_in_suggestions_are_sanitized(steno: Steno, config: WriteConfig) -> None:
+    config(session("hostile").user("paint \x1b[31mit red\x07 now").assistant(text("ok")))
+    result = steno("show", "paint [31mit redd now")
+    assert result.code == 1
+    assert "Did you mean" in result.err
+    assert not re.search(r"[\x00-\x08\x0b-\x1f]", result.err)
+
+
+@pytest.mark.parametrize(("name", "alias"), [("opsu", "opus"), ("Sonet", "sonnet"), ("hiaku", "haiku")])
+def test_a_similar_model_alias_is_suggested(steno: Steno, name: str, alias: str) -> None:
+    result = steno("chat", "-p", "hi", "--model", name)
+    assert result.code == 2
+    assert f"Did you mean {alias}?" in result.err
+
+
+@pytest.mark.parametrize("name", ["claude-opus-9", "mistral", "llama3:8b", "opus", "Sonnet[1m]", "gpt", ""])
+def test_other_models_are_accepted(name: str) -> None:
+    assert similar_aliases(name) == []

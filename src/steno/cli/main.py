@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from steno.cli.output.screen import print_error
+from steno.cli.output.screen import print_error, print_note
 from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
 
 COMPLETION_VARIABLE: Final = "_STENO_COMPLETE"
@@ -98,6 +98,7 @@ _SYNONYMS: Final = {
 }
 """Names that similar programs use, by the command that does this here; suggested, not run."""
 _MAX_SUGGESTIONS: Final = 3
+_MAX_LISTED_CANDIDATES: Final = 6
 
 
 def _similar(word: str, choices: Iterable[str]) -> list[str]:
@@ -348,8 +349,37 @@ def _call_with_recovery(arguments: list[str]) -> int:
             # The damaged index was moved away; the next attempt rebuilds it.
         return run_command(arguments)
     except StenoError as error:
-        print_error(str(error), error.hint)
+        listed = _print_candidates(error) if isinstance(error, Ambiguous) and error.paths else False
+        if not listed:
+            print_error(str(error), error.hint)
         return _exit_code(error)
+
+
+def _print_candidates(error: Ambiguous) -> bool:
+    """Print an ambiguous name with ID, title, project and date of the sessions; return whether all were readable."""
+    from steno.report import humanize
+    from steno.sanitize.terminal import one_line, pad
+    from steno.store import environment
+    from steno.store.discovery import discover_file
+    from steno.store.session_lookup import summarize_files
+
+    now = environment.now()
+    paths = error.paths[:_MAX_LISTED_CANDIDATES]
+    try:
+        summaries = [summary for _, summary in summarize_files(map(discover_file, paths), now)]
+    except StenoError:
+        return False
+    if len(summaries) < len(paths) or len({summary.id for summary in summaries}) < len(summaries):
+        return False
+    print_error(f"{error}:")
+    for summary in summaries:
+        short_id, project = summary.id[: humanize.SHORT_ID_LENGTH], one_line(humanize.project_name(summary.project))
+        date = humanize.day_and_time(summary.ended, now) if summary.ended is not None else ""
+        print_note(f"{short_id}  {pad(one_line(summary.title), 40)}  {pad(project, 14)}  {date}".rstrip())
+    if len(error.paths) > len(paths):
+        print_note(f"and {len(error.paths) - len(paths)} more")
+    print_note("Use an ID or a longer part of the title.")
+    return True
 
 
 def _was_index_recovered(error: Exception, arguments: list[str]) -> bool:

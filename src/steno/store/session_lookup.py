@@ -116,6 +116,12 @@ SessionFilter: TypeAlias = Callable[[SessionSummary], bool]
 """Predicate that selects sessions by their summary."""
 MIN_PREFIX_LENGTH: Final = 4
 _MAX_CANDIDATES: Final = 6
+_MAX_COMPARED_SESSIONS: Final = 300
+"""Recent sessions whose IDs and titles are compared with a name that matches none."""
+_MAX_COMPARED_NAME: Final = 60
+_MAX_SIMILAR: Final = 2
+_MIN_SIMILARITY: Final = 0.7
+_SHORT_ID_LENGTH: Final = 8
 _AGENT_PREFIX: Final = "agent-"
 
 
@@ -248,13 +254,13 @@ def _find_any(name: str, root: Roots, cwd: str | None) -> DiscoveredFile:
         return discover_file(path)
     if os.path.isdir(path):
         raise _folder_error(path)
-    raise _not_found_error(name)
+    raise _not_found_error(name, root)
 
 
 def _find_filtered(name: str, root: Roots, session_filter: SessionFilter) -> DiscoveredFile:
     file = _find_by_name(name, root, session_filter)
     if file is None:
-        raise _not_found_error(name)
+        raise _not_found_error(name, root, session_filter)
     return file
 
 
@@ -273,12 +279,34 @@ def _find_by_name(name: str, root: Roots, session_filter: SessionFilter) -> Disc
     return match or _find_by_title(name, files, session_filter)
 
 
-def _not_found_error(name: str) -> NotFound:
-    is_too_short = len(name) < MIN_PREFIX_LENGTH and name.isalnum()
-    hint = (
-        f"An ID needs at least {MIN_PREFIX_LENGTH} characters." if is_too_short else "Run `steno ls` to list sessions."
-    )
+def _not_found_error(name: str, root: Roots, session_filter: SessionFilter = _accept_all) -> NotFound:
+    similar = _similar_sessions(name, root, session_filter)
+    if similar:
+        hint = f"Did you mean {' or '.join(similar)}?"
+    elif len(name) < MIN_PREFIX_LENGTH and name.isalnum():
+        hint = f"An ID needs at least {MIN_PREFIX_LENGTH} characters."
+    else:
+        hint = "Run `steno ls` to list sessions."
     return NotFound(f"no session matches {name!r}", hint=hint)
+
+
+def _similar_sessions(name: str, root: Roots, session_filter: SessionFilter) -> list[str]:
+    """Return short IDs, with titles, of recent sessions with a similar ID or title."""
+    from difflib import get_close_matches
+
+    from steno.sanitize.terminal import one_line
+
+    if not MIN_PREFIX_LENGTH <= len(name) <= _MAX_COMPARED_NAME:
+        return []
+    labels: dict[str, str] = {}
+    for _, summary in summarize_files(sessions_newest_first(root)[:_MAX_COMPARED_SESSIONS]):
+        if not session_filter(summary):
+            continue
+        label = f"{one_line(summary.id)[:_SHORT_ID_LENGTH]} ({one_line(summary.title, _MAX_COMPARED_NAME)})"
+        labels.setdefault(summary.id[: len(name)].lower(), label)
+        labels.setdefault(summary.title[:_MAX_COMPARED_NAME].casefold(), label)
+    names = get_close_matches(name.casefold(), labels, _MAX_SIMILAR, _MIN_SIMILARITY)
+    return list(dict.fromkeys(labels[each] for each in names))
 
 
 def _folder_error(path: str) -> Unreadable:
@@ -393,6 +421,7 @@ def _single_match(name: str, matches: list[DiscoveredFile]) -> DiscoveredFile | 
     raise Ambiguous(
         f"{name!r} matches {len(matches)} sessions",
         candidates=names,
+        paths=tuple(file.path for file in matches),
         hint=f"Use one of: {', '.join(names[:_MAX_CANDIDATES])}{omitted}",
     )
 

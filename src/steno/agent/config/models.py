@@ -31,6 +31,20 @@ def resolve_model(name: str) -> str:
     return f"{resolved}{LARGE_WINDOW_SUFFIX}" if resolved and base_name != name else resolved
 
 
+def similar_aliases(name: str) -> list[str]:
+    """Return the aliases that a misspelt alias resembles; names with a digit, `-`, `/` or `:` are model IDs.
+
+    >>> similar_aliases("sonet"), similar_aliases("claude-opus-5"), similar_aliases("mistral")
+    (['sonnet'], [], [])
+    """
+    from difflib import get_close_matches
+
+    base_name = api_model_name(name).lower()
+    if not base_name.isalpha() or base_name in _ALIASES:
+        return []
+    return get_close_matches(base_name, _ALIASES, n=1, cutoff=0.7)
+
+
 def api_model_name(name: str) -> str:
     """Return a model name without the context window suffix.
 

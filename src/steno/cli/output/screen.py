@@ -89,11 +89,16 @@ def print_error(message: str, hint: str = "", color: ColourMode = "auto") -> Non
     if getattr(sys, "stderr", None) is None:
         return
     paint = _styler(color, sys.stderr.encoding, tty=sys.stderr.isatty())
-    lines: list[StyledLine] = [[("steno: ", "bold red"), " ".join(message.split())]]
+    line: StyledLine = [("steno: ", "bold red"), " ".join(message.split())]
+    sys.stderr.write(paint.style_line(line) + "\n")
     if hint:
-        lines.append([(f"       {hint}", "dim")])
-    for line in lines:
-        sys.stderr.write(paint.style_line(line) + "\n")
+        print_note(hint, color)
+
+
+def print_note(text: str, color: ColourMode = "auto") -> None:
+    """Write a dim line below an error to standard error."""
+    paint = _styler(color, sys.stderr.encoding, tty=sys.stderr.isatty())
+    sys.stderr.write(paint.style_line([(f"       {text}", "dim")]) + "\n")
 
 
 def report_unreadable(problems: Sequence["Problem"], *, action: str = "read", with_reason: bool = False) -> None:
