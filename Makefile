@@ -141,12 +141,14 @@ $(VENV)/.python:
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.python pyproject.toml requirements/build.txt requirements/base.txt requirements/agent.txt
+	@echo "Installing steno into $(VENV) ..."
 	@$(INSTALL) -r requirements/build.txt -r requirements/agent.txt
 	@$(INSTALL_STENO)
 	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.python pyproject.toml requirements/build.txt requirements/base.txt requirements/agent.txt requirements/dev.txt
+	@echo "Installing steno and the development tools into $(VENV) ..."
 	@$(INSTALL) -r requirements/build.txt -r requirements/dev.txt
 	@$(INSTALL_STENO)
 	@$(COMPILE)

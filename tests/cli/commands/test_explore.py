@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -59,6 +60,37 @@ def test_without_sessions_the_demo_opens_and_says_so(arguments: tuple[str, ...])
         assert status == 200
         assert "Demo sessions" in text
     assert process.returncode == 0
+
+
+def test_the_status_follows_the_address(config: WriteConfig) -> None:
+    with running("explore", "--no-open") as (address, process):
+        assert address.startswith("http://")
+        assert process.stderr is not None
+        lines = [process.stderr.readline().strip() for _ in range(4)]
+    assert lines == [
+        "No sessions found. Showing demo sessions.",
+        "Open the address in a browser. Press Ctrl+C to stop.",
+        "Updating the index ...",
+        "The index is up to date.",
+    ]
+    config(session().turn("The first one", "Yes."))
+    with running("explore", "--no-open") as (_, process):
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"Sessions: {os.environ['CLAUDE_CONFIG_DIR']}\n"
+
+
+def test_with_json_no_status_is_printed(config: WriteConfig) -> None:
+    config(session().turn("The first one", "Yes."))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "steno", "explore", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    line = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+    with visiting(line["url"]) as look:
+        look("/")
+    process.send_signal(signal.SIGINT)
+    notes = process.communicate(timeout=30)[1]
+    assert all(note.startswith("steno: URL for another browser") for note in notes.splitlines())
 
 
 def test_a_session_that_is_written_later_appears(config: WriteConfig) -> None:

@@ -121,20 +121,26 @@ def run_explorer(
     from steno.web.http_server import Server, open_socket
     from steno.web.state.app_state import AppState
 
-    home = locate_index(root)
+    home, is_empty = locate_index(root), False
     if root is None and not _has_sessions(home):
-        demo, home = True, locate_index(_write_demo_sessions())
-        print_error("no sessions found; showing demo sessions")
+        is_empty, demo, home = True, True, locate_index(_write_demo_sessions())
     app_state = AppState(home, demo=demo)
     listen_address = listen_address or ListenAddress()
     with open_socket(listen_address.host, listen_address.port) as listening_socket:
-        threading.Thread(target=_sync_on_changes, args=(app_state,), daemon=True).start()
         try:
             server = Server(app_state, listening_socket, on_new_url=_print_new_address, user_token=listen_address.token)
             url = server.login_url()
             print_line = write_json if as_json else _print_address
             print_line({"url": url, "port": server.address.port, "roots": list(home.roots)})
-            if open_browser and _can_open_browser():
+            show_status = _ignore_status if as_json else _print_status
+            show_status(
+                "No sessions found. Showing demo sessions." if is_empty else f"Sessions: {', '.join(home.roots)}"
+            )
+            threading.Thread(target=_sync_on_changes, args=(app_state, show_status), daemon=True).start()
+            if not open_browser or not _can_open_browser():
+                show_status("Open the address in a browser. Press Ctrl+C to stop.")
+            else:
+                show_status("Opening a browser. Press Ctrl+C to stop.")
                 threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
             server.run_until_stopped()
         finally:
@@ -167,6 +173,17 @@ def _print_address(where: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def _print_status(text: str) -> None:
+    from steno.sanitize.terminal import clean
+
+    sys.stderr.write(f"{clean(text)}\n")
+    sys.stderr.flush()
+
+
+def _ignore_status(_text: str) -> None:
+    """Print nothing: with --json the only output is the JSON line."""
+
+
 def _open_browser(url: str) -> None:
     import webbrowser
 
@@ -178,7 +195,7 @@ def _print_new_address(url: str) -> None:
     print_error(f"URL for another browser: {url}")
 
 
-def _sync_on_changes(app_state: "AppState") -> None:
+def _sync_on_changes(app_state: "AppState", show_status: Callable[[str], None]) -> None:
     """Update the index now and whenever a file changes."""
     from steno.store.watch.watcher import FileWatcher
     from steno.web.http_server import preload
@@ -186,7 +203,11 @@ def _sync_on_changes(app_state: "AppState") -> None:
     app_state.rebuild = lambda: threading.Thread(target=_sync_and_publish, args=(app_state,), daemon=True).start()
     with FileWatcher(app_state.home.roots) as watch:
         for number, changes in enumerate(watch):
+            if not number:
+                show_status("Updating the index ...")
             _sync_index(app_state, app_state.home)
+            if not number:
+                show_status(app_state.index_status.problem or "The index is up to date.")
             app_state.pubsub.publish(None if changes.rescan else changes.paths)
             if not number:
                 preload(app_state)
