@@ -254,7 +254,9 @@ def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
         made.append(move_aside(str(path), "the state"))
         # The newest is never one of those that are removed.
         assert Path(made[-1]).read_text() == str(number)
-    assert told[-5:] == [f"the state was damaged and is rebuilt; the damaged version was moved to {each}" for each in made]
+    assert told[-5:] == [
+        f"the state was damaged and is rebuilt; the damaged version was moved to {each}" for each in made
+    ]
     # A name is free again when the oldest is removed.
     assert len(set(made)) >= 3
     assert len(_names(tmp_path)) == 3
