@@ -36,7 +36,7 @@ def test_a_link_to_itself(steno: Steno, tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_session(steno: Steno, tmp_path: Path) -> None:
-    complains(steno("show", tmp_path), 3, "is a folder")
+    complains(steno("show", tmp_path), 3, "is a directory")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes in folders")

@@ -121,7 +121,7 @@ def test_002_sync_a_link_in_the_way_stays_even_with_force(steno: Steno, tmp_path
 @pytest.mark.parametrize(
     ("options", "said", "code"),
     [
-        (("--steps", "CONFIG/projects/steps"), "where sessions are kept", 2),
+        (("--steps", "CONFIG/projects/steps"), "inside the session directory", 2),
         (("--steps", ""), "needs a directory", 2),
         (("--steps", "x", "--rebuild"), "cannot be combined", 2),
         (("--steps", "x", "--forget-gone"), "cannot be combined", 2),

@@ -201,7 +201,7 @@ def test_nothing_is_put_into_the_clients_or_our_own_folders(tmp_path: Path, monk
     monkeypatch.setenv("STENO_HOME", str(tmp_path / "steno"))
     for name in ("config", "steno", ".claude"):
         (tmp_path / name).mkdir()
-        with pytest.raises(Unwritable, match="sessions are kept"):
+        with pytest.raises(Unwritable, match="inside a session directory"):
             restore_version(whole, str(tmp_path / name / "x"), force=True)
 
 

@@ -269,7 +269,7 @@ def test_002_sync_a_folder_inside_a_session_root_is_refused(root: Path, tmp_path
     link.symlink_to(root)
     client = Path(os.environ["CLAUDE_CONFIG_DIR"])
     for out in (root, root / "steps", link / "projects" / "x", client / "steps"):
-        with pytest.raises(BadRequest, match="where sessions are kept"):
+        with pytest.raises(BadRequest, match="inside the session directory"):
             run(root, out)
     assert not (root / "steps").exists()
 

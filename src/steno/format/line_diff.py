@@ -108,7 +108,7 @@ def _search_edits(a: Sequence[Hashable], b: Sequence[Hashable], max_steps: float
 
 
 def _recorded_pairs(reaches: list[_Reach], size_a: int, size_b: int) -> Iterable[Pair]:
-    """Return the unchanged pairs, tracing back from the end; ties are resolved as removals."""
+    """Return the unchanged pairs, tracing back by the edit that reaches further; ties are removals."""
     removed: set[int] = set()
     added: set[int] = set()
     diagonal = size_a - size_b

@@ -179,7 +179,7 @@ def test_a_version_is_restored_to_a_new_file_here(steno: Steno, tmp_path: Path) 
     assert (tmp_path / "notes.v2.txt").read_text() == "a\nc\n"
     again = steno("files", "notes.txt", "--restore")
     assert again.code == 3
-    assert "already there" in again.err
+    assert "already exists" in again.err
     first = steno("files", PATH, "--at", "1", "--restore", "-o", "old.txt", "--json")
     assert first.json == {"version": 1, "path": str(tmp_path / "old.txt"), "bytes": 4}
     assert (tmp_path / "old.txt").read_text() == "a\nb\n"

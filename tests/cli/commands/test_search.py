@@ -135,7 +135,7 @@ def test_nothing_found_is_said_and_exits_with_1(steno: Steno) -> None:
         ((), "empty query"),
         (("in:nowhere", "x"), "in: unknown value 'nowhere'"),
         (("since:soon", "x"), "not a time: 'soon'"),
-        (("--regex", "("), "not a pattern"),
+        (("--regex", "("), "invalid pattern"),
         (("--regex", ""), "invalid pattern length: 0 characters"),
         (("--rank", "--oldest", "x"), "cannot be combined"),
         (("--audit", "x"), "cannot be combined"),
@@ -356,7 +356,7 @@ def test_an_audit_accounts_for_every_byte(steno: Steno, two: Path) -> None:
 def test_an_audit_can_be_read_on_any_screen(steno: Steno, columns: int) -> None:
     ran = steno("search", "--audit", "--width", columns)
     assert all(display_width(line) <= columns for line in ran.lines)
-    assert "not words: keys," in ran.out
+    assert "not text: keys," in ran.out
     assert len(ran.lines) < 40
 
 
@@ -382,10 +382,10 @@ def test_damaged_or_lost_words_are_said_and_not_taken_for_nothing(steno: Steno, 
     (words,) = (two.parent / "steno").glob("index/*/words")
     (words / "meta.json").write_text("garbage")
     ran = steno("search", "relay", "--no-sync")
-    assert (ran.code, "are damaged" in ran.err, "sync --rebuild" in ran.err) == (3, True, True)
+    assert (ran.code, "is damaged" in ran.err, "sync --rebuild" in ran.err) == (3, True, True)
     shutil.rmtree(words)
     ran = steno("search", "relay", "--no-sync")
-    assert (ran.code, "any more" in ran.err) == (3, True)
+    assert (ran.code, "is missing" in ran.err) == (3, True)
     shutil.rmtree(words)
     assert steno("sync", "--rebuild").code == 0
     assert steno("search", "relay", "--count").out == "5\n"

@@ -108,7 +108,7 @@ def _classify_note(line: IndexedLine, name: str, value: Any) -> Iterator[tuple[s
 
 
 def _classify_result_copy(line: IndexedLine, value: Any, searched_text: str) -> Iterator[tuple[str, str]]:
-    """Classify the strings of the client's structured copy of a tool result."""
+    """Classify the strings in the structured copy of a tool result."""
     if is_result_copy(line.tool_use_result) or not _has_tool_result(line):
         yield from _classify_as("repeat", value)
         return

@@ -124,7 +124,7 @@ def test_damage_is_one_line_for_each_file_and_code_1(steno: Steno, config: Write
     assert ran.code == 1
     assert ran.lines[0].startswith(f"✗ {path}: ")
     assert len([line for line in ran.lines if line.startswith("✗")]) == 1
-    assert ran.lines[2].startswith("`steno archive --full` keeps it anew")
+    assert ran.lines[2].startswith("Run `steno archive --full` to archive")
     told = steno("archive", "--verify", path.stem, "--json")
     assert told.code == 1
     assert told.json["failures"][0]["copy"] == str(copy)

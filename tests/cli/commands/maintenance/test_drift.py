@@ -163,7 +163,7 @@ def test_a_catalogue_that_is_none_is_wrong_usage(steno: Steno, tmp_path: Path) -
     bad.write_text('{"records": 5}')
     ran = steno("drift", path, "--catalogue", bad)
     assert ran.code == 2
-    assert "no catalogue" in ran.err
+    assert "not a catalogue" in ran.err
 
 
 def test_what_is_not_there_cannot_be_read(steno: Steno, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_pipe_among_sessions_ends_in_3_and_the_rest_is_compared(steno: Steno, 
     os.mkfifo(folder / "projects" / "00000000-0000-4000-8000-00000000000f.jsonl")
     ran = steno("drift")
     assert ran.code == 3
-    assert "0000000f.jsonl: a pipe" in ran.err
+    assert "0000000f.jsonl: is a pipe" in ran.err
     assert ran.out.startswith("No drift in 2 records of ")
     ran = steno("drift", folder, folder / "gone.jsonl")
     assert ran.code == 3

@@ -61,7 +61,7 @@ def test_a_live_client_is_refused(steno: Steno, home: Path, new: Path) -> None:
     with SessionAnnouncement(str(home), "x", OLD, "2.1.325"):
         ran = steno("relocate", OLD, new, "--apply")
     assert ran.code == 3
-    assert "a client is at work" in ran.err
+    assert "is in use by process" in ran.err
 
 
 @pytest.mark.usefixtures("home")
