@@ -25,7 +25,7 @@ INTRO: Final = f"""\
 <!-- Generated from the structs of a brief by tools/make_brief_schema.py; do not edit. -->
 
 The form that `steno brief --json` writes, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the same as a
-JSON Schema (2020-12). [Turn sessions into memory](../howto/turn-sessions-into-memory.md) has a program that reads it.
+JSON Schema (2020-12). [Turn sessions into memory](../guide/share/memory.md) has a program that reads it.
 
 - `schema_version` rises when a field is removed or changes its meaning. New fields do not raise it: ignore those
   that you do not know.

@@ -21,7 +21,7 @@ INTRO: Final = f"""\
 {MARK}
 
 Every rule of `steno check`, by family. Ids do not change. How to use them stands in
-[check sessions](../../howto/check-sessions.md).
+[check sessions](../../guide/fix/check.md).
 
 | severity | meaning |
 |---|---|

@@ -19,7 +19,7 @@ _INTRO: Final = """\
 
 Each promise, the tests that try it, and what the last run measured. `make campaign` runs the items
 and keeps the figures; one that was not run keeps its last figure and date. How to run it:
-[run the campaign](../howto/run-the-campaign.md). What is promised in detail, test by test:
+[run the campaign](../contributing/campaign.md). What is promised in detail, test by test:
 [promises](../explanation/promises.md).
 """
 _MUTATION: Final = """\
