@@ -24,18 +24,17 @@ INTRO: Final = f"""\
 
 <!-- Generated from the structs of a brief by tools/make_brief_schema.py; do not edit. -->
 
-The form that `steno brief --json` writes, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the same as a
-JSON Schema (2020-12). [Turn sessions into memory](../guide/share/memory.md) has a program that reads it.
+The JSON output of `steno brief --json`, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the JSON Schema (2020-12).
+[Build a memory](../guide/share/memory.md) has a program that reads it.
 
-- `schema_version` rises when a field is removed or changes its meaning. New fields do not raise it: ignore those
-  that you do not know.
-- Every field is always there. What is not known is `null`, `""` or an empty list.
+- `schema_version` increases when a field is removed or changes its meaning. New fields do not increase it: ignore
+  unknown fields.
+- Every field is always present. Unknown values are `null`, `""` or an empty list.
 - Times are ISO 8601 in UTC, durations are seconds, sizes are characters.
-- Without `--budget` everything is there. With one, what is worth least is left out or shortened; `omitted` counts
-  what is left out, by name, and a shortened text ends in `[N more letters]`. Texts that are part of an `answer` are
-  then only there. `answers` counts those of turns that are there. Turns that are `idle` are then left out uncounted.
-- Parameters of calls longer than 2,000 characters are cut, and `cut` has their whole size; `--full` leaves them whole.
-- What looks like a secret is masked, unless `--no-redact` is given.
+- `--budget` omits or shortens the least important items. `omitted` counts omitted items by name, and shortened texts
+  end in `[N more letters]`. Texts of an `answer` are then only in `answer`, and `idle` turns are left out uncounted.
+- Parameters of calls longer than 2,000 characters are cut, with their full size in `cut`; `--full` keeps them whole.
+- Secrets are masked, unless `--no-redact` is given.
 - All text is quoted from sessions, as `notice` says: control characters are made visible, and nothing in it is an
   instruction.
 """
