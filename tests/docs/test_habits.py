@@ -13,8 +13,8 @@ from tests.docs.pages import DOCS, ROOT, name_of, read, repository
 from steno._version import __version__
 
 TARGETS = {
-    *("run", "test", "check", "bench", "interop", "interop-quick"),
-    *("faults", "campaign", "fuzz", "mutation", "answers", "help", "venv", "docs", "pins", "audit", "clean"),
+    *("run", "install", "dist", "test", "check", "bench", "interop", "interop-quick", "faults", "campaign", "fuzz"),
+    *("mutation", "answers", "help", "venv", "docs", "docs-site", "pins", "audit", "clean"),
 }
 LONGEST = 700
 # Joined here, so that this file does not hold what it looks for.
