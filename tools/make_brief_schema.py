@@ -24,20 +24,18 @@ INTRO: Final = f"""\
 
 <!-- Generated from the structs of a brief by tools/make_brief_schema.py; do not edit. -->
 
-The JSON that `steno brief --json` writes, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the same as a
-JSON Schema (2020-12). [Turn sessions into memory](../howto/turn-sessions-into-memory.md) has a program that reads it.
+The JSON output of `steno brief --json`, version {SCHEMA_VERSION}. [brief.schema.json](brief.schema.json) is the JSON Schema (2020-12).
+[Build a memory](../guide/share/memory.md) has a program that reads it.
 
-- `schema_version` is increased when a field is removed or its meaning changes. New fields do not increase it: ignore
+- `schema_version` increases when a field is removed or changes its meaning. New fields do not increase it: ignore
   unknown fields.
 - Every field is always present. Unknown values are `null`, `""` or an empty list.
 - Times are ISO 8601 in UTC, durations are seconds, sizes are characters.
-- Without `--budget` nothing is omitted. With it, the least important items are omitted or shortened; `omitted` counts
-  the omitted items by name, and a shortened text ends in `[N more characters]`. Texts that are part of an `answer` are
-  then included only there. `answers` counts omitted answers of included turns. `idle` turns are then omitted without
-  being counted.
-- Call parameters longer than 2,000 characters are cut, and `cut` contains their full length; `--full` disables this.
-- Likely secrets are masked, unless `--no-redact` is given.
-- All text is quoted from sessions, as `notice` states: control characters are made visible, and no text is an
+- `--budget` omits or shortens the least important items. `omitted` counts omitted items by name, and shortened texts
+  end in `[N more characters]`. Texts of an `answer` are then only in `answer`, and `idle` turns are left out uncounted.
+- Parameters of calls longer than 2,000 characters are cut, with their full size in `cut`; `--full` keeps them whole.
+- Secrets are masked, unless `--no-redact` is given.
+- All text is quoted from sessions, as `notice` says: control characters are made visible, and nothing in it is an
   instruction.
 """
 

@@ -21,7 +21,7 @@ INTRO: Final = f"""\
 {MARK}
 
 All rules of `steno check`, by family. IDs are stable. For usage, see
-[Check sessions](../../howto/check-sessions.md).
+[Check sessions](../../guide/fix/check.md).
 
 | Severity | Meaning |
 |---|---|

@@ -1,4 +1,4 @@
-"""The written part of the repository, for the tests that hold it to its word."""
+"""Access to the documentation pages for tests."""
 
 import os
 import re
@@ -16,12 +16,12 @@ _HEADING: Final = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 def pages() -> list[Path]:
-    """Return every page of text, at the root and below `docs`."""
+    """Return every Markdown page at the root and below `docs`."""
     return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def name_of(path: Path) -> str:
-    """Return the path of a file as people name it here."""
+    """Return the path of a file relative to the repository."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -31,17 +31,17 @@ def read(path: Path) -> str:
 
 
 def fences(text: str) -> list[tuple[str, str, int]]:
-    """Return the code blocks of a page: language, body, number of the first line of the body."""
+    """Return language, body and first line number of each code block of a page."""
     return [(found[2].strip(), found[3], text.count("\n", 0, found.start(3)) + 1) for found in _FENCE.finditer(text)]
 
 
 def prose(text: str) -> str:
-    """Return a page without its code."""
+    """Return a page without code."""
     return _SPAN.sub("", _FENCE.sub("", text))
 
 
 def anchors(text: str) -> set[str]:
-    """Return the names that a link may point to, made from the headings as GitHub makes them."""
+    """Return the anchors of the headings, as GitHub builds them."""
     found: set[str] = set()
     for heading in _HEADING.findall(_FENCE.sub("", text)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
@@ -55,7 +55,7 @@ def anchors(text: str) -> set[str]:
 
 
 def repository() -> list[Path]:
-    """Return every file that belongs to the repository; without git, every file that may."""
+    """Return every file of the repository; without git, every file that could belong to it."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

@@ -1,4 +1,4 @@
-"""The pages that describe the structure name what exists, and every package there is."""
+"""Pages about the structure name existing files and list every package."""
 
 import re
 import tomllib
@@ -12,18 +12,18 @@ SOURCE = ROOT / "src" / "steno"
 ARCHITECTURE = DOCS / "explanation" / "architecture.md"
 MAX_MODULES = 20
 _ROOTS = (ROOT, SOURCE.parent, SOURCE, DOCS / "reference")
-"""What the names of a page are relative to."""
+"""Directories to which file names in a page are relative."""
 GENERATED = SOURCE / "format" / "views"
 _ENDINGS = "py|pyi|json|sql|toml|j2|zip|md|css|js"
 _FILE = re.compile(rf"(?<![\w./-])[\w-]+(?:[\w./-]*[\w-])?\.(?:{_ENDINGS})(?![\w/])")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _ENTRY = re.compile(r"^(?P<indent> *)(?P<path>[\w./-]+/)(?: {2,}(?P<text>.*))?$")
 _DEEPEST = 16
-"""From this column on, a line of a tree continues the text of the entry above it."""
+"""Indentation from which a line of a tree continues the entry above it."""
 
 
 def tree(block: str) -> Iterator[tuple[Path, str]]:
-    """Yield each directory that a tree lists, by its path from the root of the tree, with its text."""
+    """Yield path and text of each directory in a tree."""
     parents: list[str] = []
     for line in block.splitlines():
         entry = _ENTRY.match(line)
@@ -42,12 +42,12 @@ def tree_blocks(page: Path) -> Iterator[str]:
 
 
 def exists(name: str, *folders: Path) -> bool:
-    """Say whether a file or folder is there, relative to one of the roots or of other folders."""
+    """Return whether a file or directory exists below one of the roots or other directories."""
     return any((folder / name).exists() for folder in (*_ROOTS, *folders))
 
 
 def named_paths(text: str) -> list[str]:
-    """Return the files and folders of the repository that the spans of a text name."""
+    """Return the files and directories named in code spans of a text."""
     spans = _SPAN.findall(text)
     folders = [span for span in spans if re.fullmatch(r"[\w-]+(?:/[\w-]+)*/", span)]
     return [name for span in spans if " " not in span for name in _FILE.findall(span)] + folders
@@ -75,7 +75,7 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
     assert missing_files(page) == []
 
 
-def test_a_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "`agent/loop.py` and `agent/gone.py`, a folder `web/gone/`\n\n"
@@ -85,7 +85,7 @@ def test_a_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
 
 
 def packages() -> set[str]:
-    """Return every directory of the package that holds files of it."""
+    """Return every directory of the package that contains files."""
     return {
         str(folder.relative_to(SOURCE))
         for folder in SOURCE.rglob("*")
@@ -93,7 +93,7 @@ def packages() -> set[str]:
     }
 
 
-def test_the_tree_lists_every_package_with_a_line_each() -> None:
+def test_the_tree_lists_every_package() -> None:
     block = next(tree_blocks(ARCHITECTURE))
     entries = {str(Path(*folder.parts[1:])): text for folder, text in tree(block)}
     assert entries.pop(".") == ""
@@ -124,7 +124,7 @@ def test_each_change_names_the_files_it_touches() -> None:
         assert [name for name in names if not exists(name)] == [], change
 
 
-def test_a_directory_is_small_enough_to_survey() -> None:
+def test_directories_have_few_modules() -> None:
     counts = {
         str(folder.relative_to(SOURCE)): len([p for p in folder.glob("*.py") if p.stem != "__init__"])
         for folder in (SOURCE, *SOURCE.rglob("*"))
@@ -133,7 +133,7 @@ def test_a_directory_is_small_enough_to_survey() -> None:
     assert {name: count for name, count in counts.items() if count > MAX_MODULES} == {}
 
 
-def test_the_import_order_is_the_one_that_is_enforced() -> None:
+def test_the_import_order_matches_the_contract() -> None:
     project = tomllib.loads(read(ROOT / "pyproject.toml"))
     layers: list[str] = project["tool"]["importlinter"]["contracts"][0]["layers"]
     enforced = [re.sub(r" \| _version", "", layer) for layer in layers]

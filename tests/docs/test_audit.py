@@ -1,4 +1,4 @@
-"""`make audit`: what it makes of pip-audit's report and of what packages say of their licence."""
+"""`make audit`: results of pip-audit and licences of packages."""
 
 import sys
 from importlib.metadata import Distribution, PathDistribution
@@ -23,9 +23,7 @@ def reported(monkeypatch: pytest.MonkeyPatch, *packages: Any) -> int:
     return audit.vulnerabilities("python")
 
 
-def test_a_vulnerability_is_named_and_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_vulnerability_fails_the_audit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert reported(monkeypatch, SOUND, VULNERABLE, SKIPPED) == 1
     assert capsys.readouterr().out == (
         "vulnerable: h11 0.15.0: PYSEC-1 (fixed in 0.16.0)\n"
@@ -34,20 +32,20 @@ def test_a_vulnerability_is_named_and_is_a_failure(
     )
 
 
-def test_no_vulnerability_is_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_vulnerabilities_the_audit_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert reported(monkeypatch, SOUND) == 0
     assert capsys.readouterr().out == "Vulnerabilities: 0 in 1 packages\n"
 
 
-def test_what_was_not_checked_is_not_called_sound(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unchecked_packages_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert reported(monkeypatch, SKIPPED) == 0
     assert capsys.readouterr().out.startswith("Vulnerabilities: not checked (")
 
 
 @pytest.mark.parametrize("python", ["no-such-program", sys.executable])
-def test_without_pip_audit_nothing_is_checked_and_it_says_so(capsys: pytest.CaptureFixture[str], python: str) -> None:
+def test_without_pip_audit_the_check_is_skipped_with_a_message(capsys: pytest.CaptureFixture[str], python: str) -> None:
     assert audit.vulnerabilities(python) == 0
     out = capsys.readouterr().out
     assert out.startswith("Vulnerabilities: not checked (")
@@ -55,7 +53,7 @@ def test_without_pip_audit_nothing_is_checked_and_it_says_so(capsys: pytest.Capt
 
 
 def package(folder: Path, *fields: str, licence: str = "") -> Distribution:
-    """Install something with some metadata."""
+    """Install a distribution with this metadata."""
     info = folder / "thing-1.dist-info"
     info.mkdir(parents=True)
     lines = ["Metadata-Version: 2.4", "Name: thing", "Version: 1", *fields]
@@ -81,7 +79,7 @@ GPL = "GNU GENERAL PUBLIC\n   LICENSE\nVersion 3"
         ((), "All rights reserved.", "unknown", "unknown"),
     ],
 )  # fmt: skip
-def test_a_licence_is_named_and_flagged(
+def test_licences_are_listed_and_flagged(
     tmp_path: Path, fields: tuple[str, ...], text: str, licence: str, flag: str
 ) -> None:
     found = audit.licence_of(package(tmp_path, *fields, licence=text))

@@ -1,4 +1,4 @@
-"""Words that an engineer would search for lead to a module, class or function with that name."""
+"""Searches for established words find a module, class or function with that name."""
 
 import importlib
 import inspect
@@ -117,9 +117,9 @@ def first_line(thing: object) -> str:
 
 
 def is_found(words: str, home: str) -> bool:
-    """Say whether a search for some words, over names and first lines of docstrings, finds a home.
+    """Return whether a search in names and first docstring lines finds a module or object.
 
-    At least one of the words has to be in the name itself.
+    At least one word must be in the name.
     """
     wanted = _PLURAL.sub("", words.replace("-", "")).split()
     module = home.partition(":")[0]
@@ -133,17 +133,17 @@ def resolve(home: str) -> object:
 
 
 @pytest.mark.parametrize(("words", "home"), HOMES, ids=[words for words, _ in HOMES])
-def test_a_search_by_the_words_of_the_field_leads_home(words: str, home: str) -> None:
+def test_a_search_for_established_words_finds_the_module(words: str, home: str) -> None:
     thing = resolve(home)
     assert isinstance(thing, ModuleType) or inspect.isclass(thing) or inspect.isfunction(thing)
     assert is_found(words, home)
 
 
-def test_a_name_that_says_nothing_is_noticed() -> None:
+def test_an_unrelated_name_is_not_found() -> None:
     assert is_found("retry policy", "steno.llm.retry_policy")
     assert not is_found("retry policy", "steno.llm.client")
     assert not is_found("price table", "steno.report.humanize")
 
 
-def test_there_are_enough_words_and_each_once() -> None:
+def test_there_are_enough_distinct_words() -> None:
     assert len({words for words, _ in HOMES}) == len(HOMES) >= 40

@@ -1,4 +1,4 @@
-"""How many modules the main flows pass through, counted by a profiler with setup included."""
+"""Number of modules that the main flows use, counted by a profiler including setup."""
 
 import json
 import os

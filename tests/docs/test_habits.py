@@ -1,4 +1,4 @@
-"""Conventions of the repository, as far as a machine can check them."""
+"""Conventions of the repository."""
 
 import os
 import re
@@ -13,11 +13,11 @@ from tests.docs.pages import DOCS, ROOT, name_of, read, repository
 from steno._version import __version__
 
 TARGETS = {
-    *("run", "test", "check", "bench", "interop", "interop-quick"),
-    *("faults", "campaign", "fuzz", "mutation", "answers", "help", "venv", "docs", "pins", "audit", "clean"),
+    *("run", "install", "dist", "test", "check", "bench", "interop", "interop-quick", "faults", "campaign", "fuzz"),
+    *("mutation", "answers", "help", "venv", "docs", "docs-site", "pins", "audit", "clean"),
 }
 LONGEST = 700
-# Joined here, so that this file does not hold what it looks for.
+# Joined, so that this file does not contain the strings it searches for.
 HOSTS = [
     ".".join(parts)
     for parts in (
@@ -31,7 +31,7 @@ HOSTS = [
     )
 ]
 INDEX = re.compile("|".join(["index" + "-url", "--find" + "-links", "--trusted" + "-host"]))
-# The people of the examples are made up.
+# Names of people in examples.
 MADE_UP = "(?!(?:ada|bob|user|Sharedx?)\\b)"
 MACHINE = re.compile(rf"(?<![\w.$}}~-])/(?:work|root|farm|Users)/{MADE_UP}[\w.]")
 
@@ -45,7 +45,7 @@ def text_of(path: Path) -> str:
 
 
 def offences(pattern: str | re.Pattern[str]) -> list[str]:
-    """Return where in the repository something stands that must not."""
+    """Return the lines of the repository that match a forbidden pattern."""
     return [
         f"{name_of(path)}:{number}: {line.strip()[:100]}"
         for path in repository()
@@ -55,20 +55,20 @@ def offences(pattern: str | re.Pattern[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_no_registry_is_named(host: str) -> None:
+def test_no_registry_host_is_used(host: str) -> None:
     assert offences(re.escape(host)) == []
 
 
-def test_nobody_is_told_which_registry_to_use() -> None:
+def test_no_registry_option_is_used() -> None:
     assert offences(INDEX) == []
 
 
-def test_no_path_of_one_machine_is_named() -> None:
+def test_no_path_of_one_machine_is_used() -> None:
     assert offences(MACHINE) == []
 
 
 @pytest.mark.parametrize("path", ["see /work/" + "main", "'/root/" + ".cache'", "(/Users/" + "x)"])
-def test_a_path_of_one_machine_is_noticed(path: str) -> None:
+def test_a_path_of_one_machine_is_reported(path: str) -> None:
     assert MACHINE.search(path)
 
 
@@ -82,7 +82,7 @@ def test_modules_are_short_enough_to_read() -> None:
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     mute = [
         name_of(path)
         for folder in ("src", "tests", "tools", "bench")
@@ -92,7 +92,7 @@ def test_every_module_says_what_it_is() -> None:
     assert mute == []
 
 
-def test_the_makefile_has_the_promised_targets_each_with_a_word_of_help() -> None:
+def test_the_makefile_has_the_documented_targets_with_help() -> None:
     helped = re.findall(r"^([a-z-]+):.*?## \S", read(ROOT / "Makefile"), re.MULTILINE)
     assert set(helped) == TARGETS
 
@@ -105,7 +105,7 @@ def test_the_check_for_every_change_can_be_run() -> None:
         assert script.stat().st_mode & stat.S_IXUSR
 
 
-def test_the_readme_names_the_pythons_the_package_claims() -> None:
+def test_the_readme_lists_the_supported_python_versions() -> None:
     claimed = [
         each.rpartition(" ")[2] for each in project()["project"]["classifiers"] if re.search(r":: 3\.\d+$", each)
     ]
@@ -114,11 +114,11 @@ def test_the_readme_names_the_pythons_the_package_claims() -> None:
     assert f"Python {claimed[0]} to {claimed[-1]}" in readme
 
 
-def test_the_changelog_knows_this_version() -> None:
+def test_the_changelog_has_this_version() -> None:
     assert f"## [{__version__.partition('.dev')[0]}]" in read(ROOT / "CHANGELOG.md")
 
 
-def test_the_licence_is_the_one_the_package_names() -> None:
+def test_the_licence_matches_the_package_metadata() -> None:
     text = read(ROOT / "LICENSE")
     assert project()["project"]["license"] == "Apache-2.0"
     assert "Apache License" in text
@@ -126,7 +126,7 @@ def test_the_licence_is_the_one_the_package_names() -> None:
     assert "END OF TERMS AND CONDITIONS" in text
 
 
-def test_decisions_are_numbered_without_a_hole_and_say_why() -> None:
+def test_decisions_are_numbered_without_gaps_and_have_all_sections() -> None:
     decisions = sorted((DOCS / "decisions").glob("[0-9]*.md"))
     assert [path.name[:4] for path in decisions] == [f"{n + 1:04}" for n in range(len(decisions))]
     for path in decisions:

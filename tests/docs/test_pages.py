@@ -1,4 +1,4 @@
-"""Pages: links lead somewhere, code runs, what is shown is what is printed, promises are tested."""
+"""Pages: links resolve, code runs, shown output is current, promises have tests."""
 
 import doctest
 import os
@@ -25,7 +25,7 @@ LANGUAGES = {"console", "json", "make", "python", "sh", "text", "toml", ""}
 
 
 @PAGES
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_resolve(page: Path) -> None:
     text = read(page)
     targets = [first or second for first, second in LINK.findall(prose(text))]
     broken = [target for target in targets if not leads_somewhere(page, target)]
@@ -42,7 +42,7 @@ def leads_somewhere(page: Path, target: str) -> bool:
     return not anchor or anchor in anchors(read(to))
 
 
-def test_a_link_to_nothing_is_noticed() -> None:
+def test_a_broken_link_is_reported() -> None:
     readme = ROOT / "README.md"
     assert leads_somewhere(readme, "docs/index.md")
     assert leads_somewhere(readme, "README.md#licence")
@@ -50,7 +50,7 @@ def test_a_link_to_nothing_is_noticed() -> None:
     assert not leads_somewhere(readme, "README.md#no-such-heading")
 
 
-def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
+def test_every_page_can_be_reached_from_the_index() -> None:
     reached: set[Path] = set()
     waiting = [DOCS / "index.md"]
     while waiting:
@@ -65,8 +65,13 @@ def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
     assert {name_of(page) for page in DOCS.rglob("*.md")} - {name_of(p) for p in reached} == set()
 
 
+def test_the_navigation_of_the_site_lists_every_page() -> None:
+    listed = re.findall(r"([\w/.-]+\.md)$", read(ROOT / "mkdocs.yml"), re.MULTILINE)
+    assert sorted(listed) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
 @PAGES
-def test_files_and_names_that_pages_speak_of_are_there(page: Path) -> None:
+def test_files_and_names_in_pages_exist(page: Path) -> None:
     if is_dated(page):
         return
     text = read(page)
@@ -76,7 +81,7 @@ def test_files_and_names_that_pages_speak_of_are_there(page: Path) -> None:
 
 
 def is_dated(page: Path) -> bool:
-    """Say whether a page is a decision that names modules as they were called before 0023."""
+    """Return whether a page is a decision older than 0023, which uses the old module names."""
     return page.parent.name == "decisions" and page.name < "0023"
 
 
@@ -89,13 +94,13 @@ def is_name(name: str) -> bool:
 
 
 @PAGES
-def test_every_code_block_says_what_it_is(page: Path) -> None:
+def test_every_code_block_has_a_known_language(page: Path) -> None:
     assert {language for language, _, _ in fences(read(page))} <= LANGUAGES
 
 
 @PAGES
-def test_the_python_in_the_pages_runs(page: Path) -> None:
-    """Pages speak of the demo's sessions as if they were the reader's own."""
+def test_python_blocks_run(page: Path) -> None:
+    """Python blocks use the demo sessions as the user's own."""
     write_demo(os.environ["CLAUDE_CONFIG_DIR"])
     parser = doctest.DocTestParser()
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
@@ -112,7 +117,7 @@ def test_the_python_in_the_pages_runs(page: Path) -> None:
 
 @PLAYED
 @pytest.mark.timeout(120)
-def test_what_the_pages_show_is_what_the_commands_print(page: Path) -> None:
+def test_pages_show_the_output_of_the_commands(page: Path) -> None:
     text = read(page)
     assert make_examples.played(text) == text
 
@@ -122,19 +127,19 @@ def test_the_reference_of_the_command_line_is_up_to_date() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_the_pictures_show_what_the_commands_print() -> None:
+def test_images_show_the_output_of_the_commands() -> None:
     assert make_screens.main(["--check"]) == 0
 
 
-def test_an_old_picture_is_noticed(tmp_path: Path) -> None:
+def test_an_outdated_image_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ls.svg").write_text("old")
     assert make_screens.main(["--check"], tmp_path) == 1
 
 
-def test_every_promise_names_a_test_that_is_there() -> None:
+def test_every_promise_names_an_existing_test() -> None:
     text = read(DOCS / "explanation" / "promises.md")
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    promises = [row for row in rows if row != "| promise | proven by |"]
+    promises = [row for row in rows if row != "| promise | test |"]
     assert len(promises) > 10
     assert [line for line in promises if not PROVEN.search(line)] == []
     missing = [f"{path}::{test}" for path, test in PROVEN.findall(text) if not is_there(path, test)]
@@ -146,8 +151,8 @@ def is_there(path: str, test: str) -> bool:
     return file.is_file() and (not test or f"def {test}(" in read(file))
 
 
-def test_a_promise_without_its_test_is_noticed() -> None:
+def test_a_promise_without_a_test_is_reported() -> None:
     here = "tests/docs/test_pages.py"
-    assert is_there(here, "test_a_promise_without_its_test_is_noticed")
+    assert is_there(here, "test_a_promise_without_a_test_is_reported")
     assert not is_there(here, "test_that_nobody_wrote")
     assert not is_there("tests/docs/test_nothing.py", "")

@@ -1,4 +1,4 @@
-"""The reference names everything there is, and nothing that is not."""
+"""The reference documents exactly what exists."""
 
 import re
 
@@ -15,19 +15,19 @@ COMMANDS = pytest.mark.parametrize("found", list(commands()), ids=lambda found: 
 
 
 def section(text: str, heading: str) -> str:
-    """Return what stands under a heading of the second level."""
+    """Return the text below a second-level heading."""
     _, _, behind = text.partition(f"\n## {heading}\n")
     return behind.partition("\n## ")[0]
 
 
 @COMMANDS
-def test_every_command_says_what_it_is_for(found: Found) -> None:
+def test_every_command_has_help(found: Found) -> None:
     assert (found.command.help or "").strip()
     assert found.command.get_short_help_str(200).endswith(".")
 
 
 @COMMANDS
-def test_every_option_is_in_the_reference_and_says_what_it_does(found: Found) -> None:
+def test_every_option_is_documented_and_has_help(found: Found) -> None:
     text = section(read(REFERENCE / "cli.md"), found.name)
     assert text
     for option in found.options:
@@ -37,7 +37,7 @@ def test_every_option_is_in_the_reference_and_says_what_it_does(found: Found) ->
 
 
 @COMMANDS
-def test_help_is_laid_out_as_it_was_written(found: Found) -> None:
+def test_help_keeps_its_line_breaks(found: Found) -> None:
     assert "\\b" not in (found.command.help or ""), "a raw docstring keeps click from seeing the mark"
 
 
@@ -45,19 +45,19 @@ def test_every_exit_code_is_in_the_reference() -> None:
     assert set(re.findall(r"^\| (\d) \|", read(REFERENCE / "cli.md"), re.MULTILINE)) == set("0123")
 
 
-def test_every_public_name_is_in_the_reference_and_no_other() -> None:
+def test_the_reference_lists_exactly_the_public_names() -> None:
     assert sorted(ROW.findall(read(REFERENCE / "library.md"))) == sorted(steno.__all__)
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     assert [name for name in steno.__all__ if not hasattr(steno, name)] == []
 
 
-def test_every_kind_of_damage_is_in_the_reference_and_no_other() -> None:
+def test_the_reference_lists_exactly_the_kinds_of_damage() -> None:
     assert sorted(ROW.findall(read(REFERENCE / "damage.md"))) == sorted(DAMAGE_HINTS)
 
 
-def test_every_variable_of_the_environment_is_in_the_reference() -> None:
+def test_every_environment_variable_is_documented() -> None:
     asked = re.compile(r"""(?:environ(?:\.get)?|getenv|env\.get|env)\s*[\[(]\s*["']([A-Z_]+)["']""")
     used: set[str] = set()
     for file in (ROOT / "src").rglob("*.py"):
@@ -66,7 +66,7 @@ def test_every_variable_of_the_environment_is_in_the_reference() -> None:
     assert used - set(ROW.findall(read(REFERENCE / "environment.md"))) == set()
 
 
-def test_variables_of_the_environment_that_are_documented_are_used_by_something() -> None:
+def test_documented_environment_variables_are_used() -> None:
     source = "\n".join(read(file) for file in (ROOT / "src").rglob("*.py"))
     theirs = {"PAGER", "TZ"}  # read by click and by Python
     documented = set(ROW.findall(read(REFERENCE / "environment.md")))

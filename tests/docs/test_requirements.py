@@ -1,4 +1,4 @@
-"""The pinned requirements: a version and hashes for everything, on every Python and platform."""
+"""Pinned requirements: a version and hashes for every package, Python and platform."""
 
 import itertools
 import re
@@ -39,19 +39,19 @@ def name_of_environment(environment: dict[str, str]) -> str:
 
 
 def chain(name: str) -> list[Pin]:
-    """Return the pins of a file and of those that it includes."""
+    """Return the pins of a file and its includes."""
     text = read(REQUIREMENTS / f"{name}.txt")
     included = [pin for other in re.findall(r"^-r (\w+)\.txt$", text, re.MULTILINE) for pin in chain(other)]
     return [*included, *parse(text)]
 
 
 def installed_in(pins: list[Pin], environment: dict[str, str]) -> dict[str, str]:
-    """Return the versions that are installed from some pins."""
+    """Return the versions installed from pins."""
     return {pin.name: pin.version for pin in pins if not pin.marker or Marker(pin.marker).evaluate(environment)}
 
 
 def missing_from(pins: dict[str, str], wanted: list[str], environment: dict[str, str]) -> list[str]:
-    """Return what is not pinned, or not in its range, of requirements and all they bring along."""
+    """Return requirements and dependencies that are not pinned or out of range."""
     waiting: list[tuple[Requirement, set[str]]] = [(Requirement(each), {""}) for each in wanted]
     seen: set[tuple[str, str]] = set()
     wrong: list[str] = []
@@ -71,12 +71,12 @@ def missing_from(pins: dict[str, str], wanted: list[str], environment: dict[str,
         try:
             package = distribution(name)
         except PackageNotFoundError:
-            continue  # for another platform: what it needs cannot be seen from here
+            continue  # For another platform; its dependencies are unknown here.
         waiting += [(Requirement(each), {"", *one.extras}) for each in package.requires or ()]
     return wrong
 
 
-def test_there_is_a_file_for_every_group() -> None:
+def test_every_group_has_a_file() -> None:
     assert sorted(GROUPS) == FILES
     assert not (ROOT / "constraints.txt").exists()
 
@@ -104,14 +104,14 @@ def test_every_line_has_a_version_and_hashes_and_names_no_host(name: str) -> Non
         "click @ https://example.org/click.whl --hash=sha256:" + "0" * 64,
     ],
 )
-def test_a_line_without_a_version_or_a_hash_is_no_pin(line: str) -> None:
+def test_a_line_without_a_version_or_hash_is_not_a_pin(line: str) -> None:
     assert parse(line + "\n") == []
 
 
 @pytest.mark.parametrize(
     "line", ["# from https://example.org/simple", "--extra-index x.org", "a @ git", "a.files.example.com"]
 )
-def test_a_host_is_noticed(line: str) -> None:
+def test_a_host_is_reported(line: str) -> None:
     assert HOST.search(line)
 
 
@@ -125,12 +125,12 @@ def test_a_package_has_one_version() -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=name_of_environment)
 @pytest.mark.parametrize("name", sorted(set(FILES) - {"tools"}))
-def test_everything_that_is_needed_is_pinned_in_its_range(name: str, environment: dict[str, str]) -> None:
+def test_all_requirements_are_pinned_in_range(name: str, environment: dict[str, str]) -> None:
     pins = installed_in(chain(name), environment)
     assert missing_from(pins, list(GROUPS[name].wanted), environment) == []
 
 
-def test_a_missing_pin_and_one_out_of_range_are_noticed() -> None:
+def test_missing_and_out_of_range_pins_are_reported() -> None:
     environment = ENVIRONMENTS[0]
     pins = installed_in(chain("base"), environment)
     assert missing_from({**pins, "click": "8.1"}, ["click>=8.2"], environment) == ["click>=8.2"]
@@ -138,13 +138,13 @@ def test_a_missing_pin_and_one_out_of_range_are_noticed() -> None:
     assert missing_from(pins, ["markdown-it-py>=4"], environment) == ["mdurl~=0.1"]
 
 
-def test_every_extra_is_in_some_file() -> None:
+def test_every_extra_is_in_a_requirements_file() -> None:
     extras: dict[str, list[str]] = project()["project"]["optional-dependencies"]
     wanted = [each for group in extras.values() for each in group]
     assert set(wanted) <= {*GROUPS["dev"].wanted, *GROUPS["fuzz"].wanted}
 
 
-def test_all_is_every_extra_but_that_for_development() -> None:
+def test_the_extra_all_contains_every_extra_except_dev() -> None:
     extras: dict[str, list[str]] = project()["project"]["optional-dependencies"]
     others = {each for name, group in extras.items() if name not in {"all", "dev", "fuzz"} for each in group}
     assert sorted(extras["all"]) == sorted(others)

@@ -398,5 +398,5 @@ def test_a_line_of_megabytes_without_a_secret_stays() -> None:
 
 
 def test_the_page_about_exports_says_how_many_families_there_are() -> None:
-    page = Path(__file__).parents[2] / "docs/howto/export-and-share.md"
+    page = Path(__file__).parents[2] / "docs/guide/share/export.md"
     assert f"{len(SECRET_FAMILIES)} families of secrets" in page.read_text()

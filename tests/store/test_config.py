@@ -75,10 +75,9 @@ def test_a_file_without_end_is_refused() -> None:
         read_config()
 
 
-def test_every_key_is_in_the_reference_with_the_same_words() -> None:
+def test_every_key_is_in_the_reference() -> None:
     page = read(DOCS / "reference" / "configuration.md")
-    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", page, re.MULTILINE))
-    assert rows == CONFIG_KEYS
+    assert re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE) == list(CONFIG_KEYS)
 
 
 def test_the_example_of_the_reference_is_a_config_file() -> None:

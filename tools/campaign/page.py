@@ -18,7 +18,7 @@ _INTRO: Final = """\
 <!-- Generated from docs/reference/promises.json by tools/campaign/page.py; do not edit. -->
 
 Each promise, its tests, and the figure of the last run. `make campaign` runs the items and records the figures; an item
-that is not run keeps its last figure and date. See [run the campaign](../howto/run-the-campaign.md). The detailed list
+that is not run keeps its last figure and date. See [run the campaign](../contributing/campaign.md). The detailed list
 of promises with their tests is in [promises](../explanation/promises.md).
 """
 _MUTATION: Final = """\

@@ -269,7 +269,7 @@ cp "@SESSION@" "$CLAUDE_CONFIG_DIR/projects/-p/00000000-0000-4000-8000-000000000
 @pytest.mark.skipif(not all(map(which, ("sh", "mkfifo", "timeout", "python3"))), reason="needs a Unix shell")
 @pytest.mark.parametrize("drifting", [True, False])
 def test_the_nightly_job_of_the_docs_fails_on_drift_and_leaves_a_patch(tmp_path: Path, *, drifting: bool) -> None:
-    page = read(DOCS / "howto" / "watch-for-drift.md")
+    page = read(DOCS / "guide" / "fix" / "drift.md")
     (job,) = [body for language, body, _ in fences(page) if language == "sh"]
     written = file_with(tmp_path)
     if not drifting:
