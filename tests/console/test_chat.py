@@ -281,6 +281,6 @@ def test_a_summary_that_is_not_sent_is_told_on_resume(terminal: Make) -> None:
     made = protocol_examples.compacted()
     first.with_name(f"{made.name}.jsonl").write_bytes(made.data)
     console.say(f"/resume {made.name}")
-    console.sees("the summary of what was compacted")
+    console.sees("the compaction summary is not sent")
     console.send("\x04\x04")
     assert console.ends() == 0

@@ -45,7 +45,7 @@ def leads_somewhere(page: Path, target: str) -> bool:
 def test_a_broken_link_is_reported() -> None:
     readme = ROOT / "README.md"
     assert leads_somewhere(readme, "docs/index.md")
-    assert leads_somewhere(readme, "README.md#licence")
+    assert leads_somewhere(readme, "README.md#license")
     assert not leads_somewhere(readme, "docs/no-such-page.md")
     assert not leads_somewhere(readme, "README.md#no-such-heading")
 

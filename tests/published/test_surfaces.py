@@ -109,7 +109,7 @@ def test_search_finds_what_is_not_deleted(home: Home) -> None:
     found = home.json("search", home.known.prompts[0].split()[0])
     assert json.dumps(found).count(home.known.prompts[0]) >= 1
     if "Deleted prompt" in home.known.absent:
-        assert home.run("search", '"Deleted prompt"', code=1).startswith("Nothing found")
+        assert home.run("search", '"Deleted prompt"', code=1).startswith("No matches")
 
 
 def test_commands_run_the_package_that_the_tests_import(tmp_path: Path) -> None:

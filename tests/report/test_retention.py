@@ -82,7 +82,7 @@ def test_doctor_says_the_same(steno: Steno, config: WriteConfig) -> None:
     archive_all((str(folder),))
     aged(config, 25.5, 28.5, 29.5)
     ran = steno("doctor", "--no-pager")
-    assert "3 sessions the client deletes within 7 days, 1 not archived" in ran.out
+    assert "3 sessions to be deleted by Claude Code within 7 days, 1 not archived" in ran.out
     told = steno("doctor", "--json").json["retention"]
     assert (told["unarchived"], told["within_days"]) == (1, 7)
 

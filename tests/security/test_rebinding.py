@@ -94,7 +94,7 @@ def test_a_name_that_leads_here_gets_nothing(reader: BrowserContext, demo: Explo
         answer = page.goto(f"http://rebound.test:{demo.port}{way}")
         assert answer is not None
         assert answer.status == 421
-        assert page.locator("body").inner_text() == "This address does not belong to steno."
+        assert page.locator("body").inner_text() == "Host not allowed."
     # By then the page is of the same origin as what it asks for; it is the name that gives it away.
     got = page.evaluate("fetch('/').then((answer) => answer.text())")
     assert "Sessions" not in got
@@ -122,7 +122,7 @@ def test_a_link_from_another_site_opens_nothing(reader: BrowserContext, demo: Ex
         page.goto(f"http://rebound.test:{port}/")
         with page.expect_navigation():
             page.evaluate("(to) => { location.href = to; }", f"{demo.base}/health")
-        assert "Another site may not ask for this." in page.locator("body").inner_text()
+        assert "Cross-site request denied." in page.locator("body").inner_text()
         with reader.expect_page() as opened:
             page.goto(f"http://rebound.test:{port}/")
             page.evaluate("(to) => { window.open(to); }", f"{demo.base}/")

@@ -58,7 +58,7 @@ def test_every_demo_session_opens_in_every_detail(demo: Explorer) -> None:
 
 def test_the_head_says_what_it_is_and_how_it_stands(demo: Explorer) -> None:
     said = texts(demo.get(f"/s/{session_called(demo, 'Three languages')}").text)
-    assert said.startswith("invoice-render locales · 59712d2a Three languages Done opus-5-5")
+    assert said.startswith("invoice-render locales · 59712d2a Three languages Finished opus-5-5")
     assert "2 turns, 5 steps" in said
     assert "3 sub-agents" in said
     assert "1 compaction" in said

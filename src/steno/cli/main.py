@@ -372,8 +372,10 @@ def _print_candidates(error: Ambiguous) -> bool:
     if len(summaries) < len(paths) or len({summary.id for summary in summaries}) < len(summaries):
         return False
     print_error(f"{error}:")
+    short_ids = {summary.id[: humanize.SHORT_ID_LENGTH] for summary in summaries}
+    id_length = humanize.SHORT_ID_LENGTH if len(short_ids) == len(summaries) else None
     for summary in summaries:
-        short_id, project = summary.id[: humanize.SHORT_ID_LENGTH], one_line(humanize.project_name(summary.project))
+        short_id, project = summary.id[:id_length], one_line(humanize.project_name(summary.project))
         date = humanize.day_and_time(summary.ended, now) if summary.ended is not None else ""
         print_note(f"{short_id}  {pad(one_line(summary.title), 40)}  {pad(project, 14)}  {date}".rstrip())
     if len(error.paths) > len(paths):

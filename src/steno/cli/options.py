@@ -70,18 +70,7 @@ SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_compl
 
 PERMISSION_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 
-
-def _check_model(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
-    from steno.agent.config.models import similar_aliases
-
-    if name and (similar := similar_aliases(name)):
-        raise click.BadParameter(f"unknown model '{name}'. Did you mean {similar[0]}?")
-    return name
-
-
-MODEL_OPTION = click.option(
-    "--model", metavar="MODEL", default="", callback=_check_model, help="Model ID, or opus, sonnet or haiku"
-)
+MODEL_OPTION = click.option("--model", metavar="MODEL", default="", help="Model ID, or opus, sonnet or haiku")
 ALLOWED_TOOLS = click.option(
     "--allowedTools",
     "--allowed-tools",

@@ -31,18 +31,22 @@ def resolve_model(name: str) -> str:
     return f"{resolved}{LARGE_WINDOW_SUFFIX}" if resolved and base_name != name else resolved
 
 
-def similar_aliases(name: str) -> list[str]:
-    """Return the aliases that a misspelt alias resembles; names with a digit, `-`, `/` or `:` are model IDs.
+def check_alias(name: str) -> None:
+    """Check that a name is not a misspelt alias; any other name is a model ID and is accepted.
 
-    >>> similar_aliases("sonet"), similar_aliases("claude-opus-5"), similar_aliases("mistral")
-    (['sonnet'], [], [])
+    Raises:
+        BadRequest: The name consists of letters only and resembles an alias.
+
+    >>> check_alias("claude-opus-9"), check_alias("mistral")
+    (None, None)
     """
     from difflib import get_close_matches
 
     base_name = api_model_name(name).lower()
-    if not base_name.isalpha() or base_name in _ALIASES:
-        return []
-    return get_close_matches(base_name, _ALIASES, n=1, cutoff=0.7)
+    if base_name.isalpha() and base_name not in _ALIASES:
+        similar = get_close_matches(base_name, _ALIASES, n=1, cutoff=0.7)
+        if similar:
+            raise BadRequest(f"unknown model {name!r}", hint=f"Did you mean {similar[0]}?")
 
 
 def api_model_name(name: str) -> str:

@@ -542,10 +542,12 @@ def _restore_files(chat_options: ChatOptions) -> None:
 def agent_options(chat_options: ChatOptions) -> "AgentOptions":
     """Return the agent options for the options of a call."""
     from steno.agent.config.agent_options import AgentOptions
+    from steno.agent.config.models import check_alias
     from steno.agent.context.token_usage import TurnLimits
     from steno.permissions.project_trust import is_trusted, trust_folder
     from steno.store.environment import config_dir
 
+    check_alias(chat_options.model)
     cwd = checked_cwd()
     if chat_options.trust:
         trust_folder(cwd)

@@ -361,7 +361,7 @@ _TIME_RANGES: Final = (("", "Any time"), ("today", "Today"), ("week", "This week
 _STATUS_LABELS: Final[dict[StatusFilter, tuple[str, str]]] = {
     "live": ("run", "Live"),
     "waiting": ("clock", "Waiting for input"),
-    "finished": ("check", "Done"),
+    "finished": ("check", "Finished"),
     "interrupted": ("stop", "Interrupted"),
     "failed": ("cross", "Failed"),
     "damaged": ("warn", "Damaged"),

@@ -314,7 +314,7 @@ def session_view(app_state: "AppState", session: Session, session_ref: "SessionR
 _STATUS_LABELS: Final = {
     "running": "Live, turn {}",
     "waiting": "Live, waiting for input",
-    "finished": "Done",
+    "finished": "Finished",
     "interrupted": "Interrupted",
     "failed": "Failed",
 }
