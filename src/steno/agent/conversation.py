@@ -147,7 +147,7 @@ class MessageBuffer:
         self._last_answer = Entry(role, list(blocks))
 
     def append_error(self, text: str) -> None:
-        """Add a failed request, past which reminders are not moved up."""
+        """Add the error of a failed request; reminders are not moved up past it."""
         self._user_entries.append(Entry("assistant", [text_block(text)], error=True))
 
     def trim(self, call_ids: Collection[str]) -> None:

@@ -445,7 +445,7 @@ class _SubagentTask:
         }
 
     def progress_lines(self, line: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the progress lines for a tool call in a line of the sub-agent."""
+        """Return the progress lines for a line of a sub-agent; empty unless it is a tool call."""
         message = line["message"]
         if line["type"] != "assistant" or message["content"][0].get("type") != "tool_use":
             return []

@@ -132,7 +132,7 @@ def _refuse_dialect(transcript: Transcript, path: str) -> None:
 
 
 def rewind_session(path: str, cwd: str, prompt: str) -> WritableSession:
-    """Open a session to continue before a prompt; later records stay as an abandoned branch.
+    """Open a session to continue from before a prompt; later records become an abandoned branch.
 
     Raises:
             Busy: Another process holds the session.

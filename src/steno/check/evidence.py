@@ -88,7 +88,7 @@ def _union(first: Any, second: Any) -> Any:
 
 
 class PlainBatch(msgspec.Struct, frozen=True, eq=False):
-    """Lines without flaws, and the fields of each."""
+    """A batch of lines without flaws, with the fields of each line."""
 
     stretch: LineBatch
     fields: list[dict[str, Any]]

@@ -53,8 +53,8 @@ _HELP: Final = """\
 Browse, search, price, repair and export your Claude Code sessions.
 
 Sessions are read from CLAUDE_CONFIG_DIR (default: ~/.claude). Only `repair --in-place`,
-`relocate --apply` and `chat` write to existing session files. Without a command, steno opens the
-web explorer.
+`relocate --apply`, `chat` and `acp` write to existing session files. Without a command, steno opens
+the web explorer.
 
 SESSION is a path, an ID, the first four or more characters of an ID, a sub-agent ID, a title or
 part of it, or `last`.

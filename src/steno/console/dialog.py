@@ -53,7 +53,7 @@ class Dialog:
         is_framed: bool = False,
         is_search: bool = False,
     ) -> None:
-        """Create a dialog; `text_hint` says what typing an answer does, as in "tab to …"."""
+        """Create a dialog; `text_hint` describes what typing an answer does, as in "tab to …"."""
         self.title = title
         self.body = body
         self.choices = tuple(choices)

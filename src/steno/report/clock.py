@@ -18,7 +18,7 @@ _WEEKDAY_PATTERN: Final = r"(last\s+|on\s+)?(mon|tues?|wed(nes)?|thu(rs)?|fri|sa
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _UNIT_SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _TIME_HINT: Final = (
-    "Use a date (2026-11-07), a time ago (7d, 3h, '2 weeks ago'), today, yesterday, a weekday (monday), "
+    "Use a date (2026-11-07), a relative time (7d, 3h, '2 weeks ago'), today, yesterday, a weekday (monday), "
     "or this/last week, month or year."
 )
 _DATE_LENGTH: Final = 10

@@ -511,9 +511,9 @@ class _NeedleIndex(msgspec.Struct, frozen=True):
 
     all: tuple[_Needle, ...]
     homes: frozenset[int]
-    """Needles of home directories."""
+    """Numbers of the needles for home directories."""
     quotes: frozenset[int]
-    """Needles of two adjacent quotes."""
+    """Numbers of the needles for two adjacent quotes."""
     longest: int
     find: Callable[[bytes], list[tuple[int, int, int]]]
     """Returns the needle number, start and end of each match."""

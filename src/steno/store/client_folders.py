@@ -150,7 +150,7 @@ class ConfigFolder:
         return path if os.path.isfile(path) else None
 
     def live_processes(self) -> list[LiveProcess]:
-        """Return the announced client processes; they may no longer be running."""
+        """Return the Claude Code processes listed in `sessions/`; they may no longer be running."""
         files = [f for f in self._files_in("sessions") if f.place.role == "live"]
         processes = [self._read_parsed(f.path, sidecars.read_live_process, None) for f in files]
         return [process for process in processes if process is not None]

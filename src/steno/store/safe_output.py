@@ -92,7 +92,7 @@ def _refuse_existing(existing: os.stat_result | None, path: str, *, force: bool)
     if existing is None:
         return
     if stat.S_ISLNK(existing.st_mode):
-        raise Unwritable(f"{path} is a symbolic link", hint="Name the file itself.")
+        raise Unwritable(f"{path} is a symbolic link", hint="Use the path of the file that it points to.")
     if not stat.S_ISREG(existing.st_mode):
         raise Unwritable(f"{path} is not a regular file")
     if not force:

@@ -330,7 +330,7 @@ def _find_last(files: list[DiscoveredFile], folders: tuple[str, ...], session_fi
         if not summary.hidden and session_filter(summary):
             return file
     searched = ", ".join(folders)
-    raise NotFound(f"no sessions found in {searched}", hint="Run `steno demo` to generate demo sessions.")
+    raise NotFound(f"no sessions found in {searched}", hint="Run `steno demo` to write demo sessions.")
 
 
 def _find_by_id(name: str, files: list[DiscoveredFile], session_filter: SessionFilter) -> DiscoveredFile | None:

@@ -259,7 +259,7 @@ def test_options_that_would_be_ignored_are_refused(steno: Steno) -> None:
         assert steno("files", *options).code == 2
     missing = steno("files", "nothing.py")
     assert (missing.code, missing.out) == (1, "")
-    assert "no session touched 'nothing.py'" in missing.err
+    assert "no session accessed 'nothing.py'" in missing.err
 
 
 @pytest.mark.usefixtures("ids")

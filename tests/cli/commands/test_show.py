@@ -256,7 +256,7 @@ def test_a_file_the_client_would_refuse_gives_no_messages(steno: Steno, tmp_path
     (tmp_path / "s.jsonl").write_bytes(b'{"type":"summary","summary":"x","leafUuid":"y"}\n')
     ran = steno("show", tmp_path / "s.jsonl", "--as-resumed", "--json")
     assert (ran.code, ran.json) == (0, [])
-    assert "would refuse" in ran.err
+    assert "would reject" in ran.err
 
 
 def test_all_messages_are_valid_json(steno: Steno) -> None:

@@ -108,8 +108,8 @@ def test_people_are_told_of_drift_and_refusals_in_words(name: str) -> None:
     assert code == 1
     assert "drift  different order" in out
     assert "recorded  answer 1" in out
-    assert "refused  max_tokens: Input should be greater than or equal to 1" in out
-    assert "2 requests, 1 recorded response unused, 1 refused, 1 drifted" in out
+    assert "rejected  max_tokens: Input should be greater than or equal to 1" in out
+    assert "2 requests, 1 recorded response unused, 1 rejected, 1 drifted" in out
 
 
 def test_a_script_answers_instead(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_script_answers_instead(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "about"),
     [
-        ((), 2, "give sessions to replay"),
+        ((), 2, "exactly one of SESSION and --script is required"),
         (("--script", "nowhere.toml"), 3, "cannot read nowhere.toml"),
         (("--script", "bad.toml"), 2, "bad.toml is not a valid script"),
         (("no-such-session",), 1, "no-such-session"),

@@ -444,7 +444,7 @@ MISSING_FILE: Final = warning_rule(
 ORPHAN_FILE: Final = info_rule(
     "sidechain.orphan-file",
     "Unreferenced sub-agent file",
-    "The sub-agent was interrupted, or started by Claude Code itself or by another sub-agent. No action is needed.",
+    "The sub-agent was interrupted, or Claude Code or another sub-agent started it. No action is needed.",
     "No tool result in the main file names this sub-agent file. Claude Code starts some sub-agents itself, to "
     "warm up or to compact; sub-agents start other sub-agents; and an interrupted sub-agent has no result.",
 )

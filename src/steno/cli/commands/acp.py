@@ -61,10 +61,7 @@ Standard output carries only the protocol; messages go to standard error.
 @DISALLOWED_TOOLS
 @SETTINGS_OPTION
 @click.option(
-    "--sandbox/--no-sandbox",
-    "sandbox",
-    default=None,
-    help="Run commands in the sandbox or not, overriding the settings",
+    "--sandbox/--no-sandbox", "sandbox", default=None, help="Turn the sandbox on or off, overriding the settings"
 )
 @MAX_TURNS_OPTION
 @add_options(JSON, COLOR)

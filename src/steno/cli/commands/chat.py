@@ -394,17 +394,14 @@ class ChatOptions(msgspec.Struct):
 @DISALLOWED_TOOLS
 @click.option("--tools", metavar="NAMES", default=None, help="Offer only these tools")
 @click.option("--add-dir", "folders", multiple=True, metavar="DIR", help="Additional working directory; repeatable")
-@click.option("--system-prompt", "system", metavar="WORDS", default="", help="Replace the system prompt")
-@click.option("--append-system-prompt", "more_system", metavar="WORDS", default="", help="Append to the system prompt")
+@click.option("--system-prompt", "system", metavar="TEXT", default="", help="Replace the system prompt")
+@click.option("--append-system-prompt", "more_system", metavar="TEXT", default="", help="Append to the system prompt")
 @SETTINGS_OPTION
 @click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Add MCP servers for this run; repeatable")
 @click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Use only the servers of --mcp-config")
 @click.option("--agents", metavar="JSON", default="", help="Sub-agent types for this run")
 @click.option(
-    "--sandbox/--no-sandbox",
-    "sandbox",
-    default=None,
-    help="Run commands in the sandbox or not, overriding the settings",
+    "--sandbox/--no-sandbox", "sandbox", default=None, help="Turn the sandbox on or off, overriding the settings"
 )
 @click.option("--effort", type=click.Choice(_EFFORT_LEVELS), default=None, help="Effort level of the model")
 @click.option(

@@ -441,9 +441,9 @@ _FORMATS: Final = ("text", "markdown", "json")
 _HELP: Final = """\
 Compare two sessions: prompts, steps, files, commands, tests, cost and time.
 
-A and B are SESSION arguments, as in `steno show`. Steps are equal if they do the same to the same
-target, relative to the project directory. The result tells apart two attempts at one prompt, a
-session and its fork or resumed copy, and sessions that only share a project.
+A and B are SESSION arguments, as in `steno show`. Steps are equal if they perform the same
+action on the same target, relative to the project directory. The result distinguishes two attempts
+at one prompt, a session and its fork or resumed copy, and sessions that only share a project.
 
 \b
 Examples:

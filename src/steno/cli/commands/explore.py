@@ -34,7 +34,7 @@ _MAX_UNPROMPTED_CHECK_SIZE: Final = 128_000_000
 @add_options(ROOT_OPTIONS)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on  [default: any free port]")
 @click.option(
-    "--host", metavar="ADDRESS", default=_DEFAULT_HOST, help="Address to listen on; other than loopback needs a token"
+    "--host", metavar="ADDRESS", default=_DEFAULT_HOST, help="Address to listen on; non-loopback addresses need a token"
 )
 @click.option(
     "--token-file",
@@ -94,7 +94,8 @@ def read_token(file: str | None) -> str:
             raise BadRequest(f"no token in {file}")
     if token and (len(token) < _MIN_TOKEN_LENGTH or not (token.isascii() and token.isprintable())):
         raise BadRequest(
-            f"a token needs at least {_MIN_TOKEN_LENGTH} ASCII characters", hint="Run `openssl rand -hex 32` for one."
+            f"a token needs at least {_MIN_TOKEN_LENGTH} ASCII characters",
+            hint="Run `openssl rand -hex 32` to create one.",
         )
     return token
 

@@ -226,7 +226,7 @@ class _ExportOptions(msgspec.Struct):
 @click.command("export", help=_HELP, short_help="Export sessions as HTML, Markdown, JSON and more.")
 @click.argument("names", metavar="[SESSION]...", nargs=-1)
 @click.option("--project", metavar="P", help="Export sessions by project path; `.` is the current directory")
-@click.option("--query", metavar="WORDS", help="Export sessions that match a `steno search` query")
+@click.option("--query", metavar="QUERY", help="Export sessions that match a `steno search` query")
 @click.option("--format", type=click.Choice(FORMATS), default="html", show_default=True, help="Output format")
 @click.option("--level", type=click.Choice(LEVELS), help="Level of detail  [default: full]")
 @click.option(
@@ -264,7 +264,7 @@ def command(
     if selection_count > 1 or (
         selection_count == 0 and not (command_options.format == "steps" and command_options.out)
     ):
-        raise click.UsageError("give sessions, --project or --query: exactly one of them")
+        raise click.UsageError("exactly one of SESSION, --project and --query is required")
     _check_options(command_options)
     if command_options.format == "parquet":
         from steno.report.export.session_export import require_pyarrow

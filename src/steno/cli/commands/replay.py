@@ -51,7 +51,7 @@ class _ReplayOptions(msgspec.Struct):
 )
 @click.option("--key", metavar="KEY", help="Accept only this API key  [default: any]")
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="Exit after N requests")
-@click.option("--lenient", is_flag=True, help="Accept requests that the Messages API would refuse")
+@click.option("--lenient", is_flag=True, help="Accept requests that the Messages API would reject")
 @click.option("--unsigned", is_flag=True, help="Accept thinking blocks with any signature")
 @add_options(ROOT_OPTIONS, JSON, COLOR)
 @click.pass_context
@@ -62,15 +62,15 @@ def command(
 
     SESSION is a path, an ID, the first characters of an ID, a title or part of it, or `last`. Each
     request is matched to the recording by its last prompt and its tool results; differences are
-    reported as drift. Requests that the Messages API would refuse get the same error. With
+    reported as drift. Requests that the Messages API would reject get the same error. With
     --script, responses come from a script file.
 
-    Listens on 127.0.0.1 until Ctrl-C. --json prints one line per event. The exit code is 1 if a
-    request drifted or was refused.
+    Listens on 127.0.0.1 until Ctrl-C. --json prints one line per event. The exit code is 1
+    after drift or a rejected request.
     """
     command_options = _ReplayOptions(**values)
     if bool(names) == bool(command_options.script):
-        raise click.UsageError("give sessions to replay, or --script")
+        raise click.UsageError("exactly one of SESSION and --script is required")
     reporter = _JsonReporter() if command_options.as_json else _TextReporter(Screen(color))
     responder = (
         _load_script(command_options.script)
@@ -152,7 +152,7 @@ class _ReplayReporter:
 
     @property
     def has_problems(self) -> bool:
-        """Whether a request drifted or was refused."""
+        """Whether a request drifted or was rejected."""
         return bool(self.refused_count or self.drift_count)
 
     def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
@@ -195,7 +195,7 @@ class _TextReporter(_ReplayReporter):
         )
 
     def report_request(self, received: "ReceivedRequest") -> None:
-        """Print a request in one line, and the reason if it was refused."""
+        """Print a request in one line, and the reason if it was rejected."""
         super().report_request(received)
         request_text = one_line(f"{received.method} {received.path}", self._screen.width - 14)
         line: StyledLine = [(f"{self.request_count:>4}  {request_text}  {received.status or 'aborted'}", "dim")]
@@ -203,7 +203,7 @@ class _TextReporter(_ReplayReporter):
             self._print_lines(line)
             return
         reason = one_line(received.refusal.message, 600)
-        self._print_lines(line, ["      ", ("refused", "bold red"), f"  {reason}"])
+        self._print_lines(line, ["      ", ("rejected", "bold red"), f"  {reason}"])
 
     def report_drift(self, drift: "ReplayDifference") -> None:
         """Print the recorded and the received content."""
@@ -221,7 +221,7 @@ class _TextReporter(_ReplayReporter):
         parts = [humanize.count(self.request_count, "request")]
         if (remaining := _unused_answers(responder)) is not None:
             parts.append(f"{humanize.count(remaining, 'recorded response')} unused")
-        parts += [f"{self.refused_count:,} refused"] if self.refused_count else []
+        parts += [f"{self.refused_count:,} rejected"] if self.refused_count else []
         parts += [f"{self.drift_count:,} drifted"] if self.drift_count else []
         self._print_lines([], [", ".join(parts)])
 

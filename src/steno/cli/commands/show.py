@@ -73,7 +73,7 @@ def _view_flag(view: str) -> str:
 @SESSION
 @click.option("--turns", "view", flag_value="turns", help="Show turns as a transcript (default)")
 @click.option("--graph", "view", flag_value="graph", help="Show the tree of records")
-@click.option("--records", "view", flag_value="records", help="List all records and gaps of the file")
+@click.option("--records", "view", flag_value="records", help="List all records and gaps in the file")
 @click.option("--messages", "view", flag_value="messages", help="Show the conversation as API messages")
 @click.option("--as-resumed", "view", flag_value="as_resumed", help="Show what Claude Code would send on resume")
 @click.option("--client", metavar="V", help=f"Claude Code version for --as-resumed  [default: {_LATEST_VERSION}]")
@@ -268,7 +268,7 @@ def _print_messages(
         name = os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
         warn_of_unsent_summary(session.transcript, name)
     if not messages and options.view == "as_resumed":
-        print_error(f"Claude Code {options.client or _LATEST_VERSION} would refuse this file", "No messages to send.")
+        print_error(f"Claude Code {options.client or _LATEST_VERSION} would reject this file", "No messages to send.")
     elif not messages:
         print_error("no messages in this file")
     if options.as_json:

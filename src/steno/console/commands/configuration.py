@@ -135,7 +135,7 @@ COMMANDS: Final = (
     ConsoleCommand(name="mcp", help="List MCP servers", run=_mcp, runs_anytime=True),
     ConsoleCommand(name="hooks", help="List hooks", run=_hooks, runs_anytime=True),
     ConsoleCommand(
-        name="permissions", help="List permission rules and their source", run=_permissions, runs_anytime=True
+        name="permissions", help="List permission rules and their sources", run=_permissions, runs_anytime=True
     ),
     ConsoleCommand(name="memory", help="Show and edit memory files", run=_memory),
     ConsoleCommand(name="init", help="Write a CLAUDE.md for this project", run=_init),

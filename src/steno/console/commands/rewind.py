@@ -184,7 +184,10 @@ def _session_diff(checkpointer: FileCheckpointer, columns: int) -> list[StyledLi
 
 COMMANDS: Final = (
     ConsoleCommand(
-        name="rewind", help="Restore conversation or files to an earlier prompt", run=_rewind, aliases=("checkpoint",)
+        name="rewind",
+        help="Restore the conversation or files to an earlier prompt",
+        run=_rewind,
+        aliases=("checkpoint",),
     ),
     ConsoleCommand(name="diff", help="Show file changes of this session", run=_diff, runs_anytime=True),
     ConsoleCommand(name="undo", help="Undo file changes of the last prompt", run=_undo),

@@ -274,7 +274,7 @@ class Action:
 
     @property
     def reported_text(self) -> str:
-        """Report of the started sub-agent, from the call and the notification alone."""
+        """Report of the started sub-agent, taken only from the call and the notification."""
         if self.notice is not None:
             return self.notice.report
         if self.client_result.get("status") == _LAUNCHED:

@@ -173,7 +173,7 @@ def _version_before(history: History, text: str, now: float) -> Version:
     end = parse_time_range(text, now)[1] * MS_PER_SECOND
     earlier = [version for version in history.versions if version.time is not None and version.time < end]
     if not earlier:
-        raise NotFound(f"no session touched this file up to {text!r}")
+        raise NotFound(f"no session accessed this file up to {text!r}")
     return earlier[-1]
 
 
@@ -182,13 +182,13 @@ def _version_after_turn(history: History, session: str, turn: int | None) -> Ver
     session_versions = [version for version in history.versions if version.session.lower().startswith(session_prefix)]
     names = {each.session for each in session_versions}
     if not session_versions:
-        raise NotFound(f"no session that matches {session!r} touched this file", hint=VERSION_HINT)
+        raise NotFound(f"no session that matches {session!r} accessed this file", hint=VERSION_HINT)
     if len(names) > 1:
         raise BadRequest(f"{session!r} matches several sessions", hint=", ".join(sorted(names)))
     # A change detected in a turn was made before it.
     earlier = [each for each in session_versions if turn is None or each.turn <= turn]
     if not earlier:
-        raise NotFound(f"the session did not touch this file up to turn {turn}")
+        raise NotFound(f"the session did not access this file up to turn {turn}")
     return earlier[-1]
 
 

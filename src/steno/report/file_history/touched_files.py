@@ -263,7 +263,7 @@ def find_touched_path(connection: sqlite3.Connection, text: str, cwd: str) -> st
             return candidate
     matching_paths = find_paths_by_suffix(connection, text)
     if not matching_paths:
-        raise NotFound(f"no session touched {text!r}", hint="Run `steno files` to list touched files.")
+        raise NotFound(f"no session accessed {text!r}", hint="Run `steno files` to list accessed files.")
     if len(matching_paths) > 1:
         more_text = f" and {len(matching_paths) - _MAX_LISTED} more" if len(matching_paths) > _MAX_LISTED else ""
         raise Ambiguous(

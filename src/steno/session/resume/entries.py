@@ -1,4 +1,4 @@
-"""Converts a chain of nodes to entries with API blocks, settles open calls, and drops refused content."""
+"""Converts a chain of nodes to entries with API blocks, settles open calls, and drops empty responses."""
 
 import json
 from collections.abc import Iterator
@@ -224,7 +224,7 @@ _CONTINUE: Final = "Continue from where you left off."
 def fix_entries(entries: list[Entry], client: Client, *, ends_with_message: bool = True) -> list[Entry]:
     """Settle open calls, drop empty responses, and answer an unanswered prompt.
 
-    `ends_with_message` tells whether the last record is a message rather than a note or event.
+    `ends_with_message`: whether the last record is a message rather than a note or event.
     """
     entries = _without_empty_responses(entries)
     entries = _settle_calls(entries, client)

@@ -201,7 +201,7 @@ def _make_branch(
 
 
 def _records_without_id(transcript: Transcript) -> Iterator[Node]:
-    """Yield conversation records that have no ID to link them."""
+    """Yield conversation records without an ID, which cannot be linked."""
     yield from unrecorded_queued_prompts(transcript)
     for node in transcript.nodes:
         if node.uuid is None and node.type in CONVERSATION and not node.sidechain:

@@ -100,7 +100,7 @@ class TurnDraft:
         self.drafts.insert(self._prompt_index, draft)
 
     def absorb(self, other: "TurnDraft") -> None:
-        """Append another turn that had no effect of its own."""
+        """Append another turn, which had no effect itself."""
         other.demote_prompt()
         self.nodes += other.nodes
         self.drafts += other.drafts
@@ -164,7 +164,7 @@ class TurnDraft:
     def build(self, *, final: bool) -> tuple[tuple[Step, ...], str, int]:
         """Return the steps including deleted ones, the answer, and the number of steps before the answer.
 
-        `final` tells that no turn follows.
+        `final` means that no turn follows.
         """
         drafts = self._steps_with_output()
         answer = _answer_drafts(drafts)

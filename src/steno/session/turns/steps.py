@@ -69,7 +69,7 @@ class Step(msgspec.Struct, frozen=True):
     """The full shell command, if any."""
     retries: int = 0
     seam: "Compaction | None" = None
-    """The compaction that a note within a turn stands for."""
+    """The compaction that a note within a turn represents."""
 
     @property
     def is_work(self) -> bool:

@@ -462,7 +462,7 @@ def _match_calls(threads: list[Thread], references: _ReferencesByOwner) -> None:
 
 
 def _references_by_id(references: _ReferencesByOwner) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return the sources that refer to an agent, and those that contain a call, by ID."""
+    """Return the indexes of sources by the ID of an agent they refer to, and by the ID of a call they contain."""
     about: dict[str, list[int]] = {}
     calls: dict[str, list[int]] = {}
     for index, (_, file_references) in enumerate(references):

@@ -540,7 +540,7 @@ class MultiTail:
         return None
 
     def _ignored_owner(self, path: str) -> FollowedFile | None:
-        """Return a session that was only registered, after its sub-agent became active."""
+        """Follow and return the ignored session whose sub-agent became active."""
         folder = os.path.dirname(path)
         while folder != os.path.dirname(folder):
             if folder + JSONL_SUFFIX in self._ignored_sizes:

@@ -122,7 +122,7 @@ _PLACEHOLDER: Final = "\0"
 
 
 class DeferredPieces:
-    """Parts of pages as bytes, by number."""
+    """Page parts as bytes, numbered."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

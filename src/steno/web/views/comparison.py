@@ -51,7 +51,7 @@ class PathLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     """URL of the content of a step."""
     outcomes: tuple[tuple[str, str, bool], ...] = ()
-    """Outcomes that differ: session, text, whether the step failed."""
+    """Differing outcomes: session, text, and whether the step failed."""
 
     @property
     def failed(self) -> bool:

@@ -70,7 +70,7 @@ class FileCache:
 
         path = self._get(index, "tags", "", 1, tags).get(tag)
         if path is None:
-            raise NotFound("no session touched this file", hint="The file may not be indexed yet.")
+            raise NotFound("no session accessed this file", hint="The file may not be indexed yet.")
         return path
 
     def history(self, app_state: AppState, index: SessionIndex, path: str) -> History:
@@ -87,7 +87,7 @@ class FileCache:
             lambda: history(index.connection, path, app_state.session_cache.open),
         )
         if file_history is None:
-            raise NotFound("no session touched this file")
+            raise NotFound("no session accessed this file")
         return file_history
 
     def _get(self, index: SessionIndex, kind: str, name: str, max_entries: int, make: Callable[[], _T]) -> _T:

@@ -394,9 +394,9 @@ class FacetCounts(msgspec.Struct, frozen=True):
     statuses: dict[str, int]
     sizes: dict[SizeClass, int]
     lengths: dict[int, int]
-    """Sessions by minimum number of step records."""
+    """Number of sessions by minimum number of step records."""
     listed: int
-    """Sessions without short ones."""
+    """Number of sessions, excluding short ones."""
     values: dict[FacetName, FacetValues]
 
 

@@ -85,7 +85,7 @@ def step_html(
 def step_line_html(
     step: Step, step_key: str, view: "SessionView", options: "RenderOptions", *, has_body: bool
 ) -> SafeHtml:
-    """Return the line of a step, up to its content; `has_body` tells that the content follows."""
+    """Return the line of a step, up to its content; `has_body` means that the content follows."""
     kind, agent = step.kind, step.agent
     description = _description_html(step, options.project) if agent is None else _subagent_html(step, agent, view)
     live = options.live and step.state == "open"

@@ -189,10 +189,10 @@ class _ArchiveOptions(msgspec.Struct):
 def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any) -> None:
     """Archive sessions and their files, so that Claude Code's cleanup cannot delete them.
 
-    Without SESSION, archives everything below the roots: sessions, sub-agents, tool results, file
-    backups, to-do lists, tasks and logs. Only new data is read and written. Archived data stays when
-    a session is rewritten or deleted; `ls` and `show` still find it. Archived sessions are found by
-    ID, the first characters of an ID, or their original path.
+    Without SESSION, archives everything in the config directory and in `index.roots`: sessions,
+    sub-agents, tool results, file backups, to-do lists, tasks and logs. Only new data is read and
+    written. Archived data is kept when a session is rewritten or deleted; `ls` and `show` still find
+    it. Archived sessions are found by ID, the first characters of an ID, or their original path.
 
     Exit codes: 0 success, 1 no such session, damage found or a file not restored, 2 usage error,
     3 cannot read or write.

@@ -39,8 +39,9 @@ Update the sessions of a project that was moved from OLD to NEW.
 
 Claude Code finds sessions by working directory, so it no longer finds those of a moved or renamed
 project. This command moves their files to the matching directory and rewrites the project paths in
-them. All other bytes stay, including paths in prompts, answers, commands and output. Sub-agents,
-tool results, the prompt history, Claude Code's project entry and steno's index are updated too.
+them. All other bytes stay unchanged, including paths in prompts, answers, commands and output.
+Sub-agents, tool results, the prompt history, Claude Code's project entry and steno's index are
+updated too.
 
 Without --apply, only the plan is printed. A receipt allows undoing the move.
 
@@ -88,7 +89,7 @@ def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo
     _check_options(command_options)
     folders = search_roots(root, demo=demo)
     if folders is not None and len(folders) > 1:
-        raise click.UsageError("only one config directory at a time")
+        raise click.UsageError("only one config directory can be given")
     config = os.path.abspath(folders[0] if folders else config_dir())
     screen = Screen(color, width)
     if command_options.undo is not None:

@@ -104,7 +104,7 @@ def _file_state_lines(label: str, file_state: FileState, client: Client, columns
         style = "" if verdict.outcome == "fully" else "yellow"
         yield from _indented_lines(verdict.words, columns, style)
     if file_state.breaches:
-        yield from _indented_lines(f"the API would refuse it: {_breach_text(file_state.breaches[0])}", columns, "red")
+        yield from _indented_lines(f"the API would reject it: {_breach_text(file_state.breaches[0])}", columns, "red")
 
 
 def _indented_lines(text: str, columns: int, style: str = "") -> Iterator[StyledLine]:
@@ -113,7 +113,7 @@ def _indented_lines(text: str, columns: int, style: str = "") -> Iterator[Styled
 
 
 def _breach_text(breach: Breach) -> str:
-    """Return why the Messages API would refuse the session."""
+    """Return why the Messages API would reject the session."""
     template = BREACH_TEXTS.get(breach.rule)
     if template is not None:
         return template.format(breach.detail)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @add_options(ROOT_OPTIONS)
 @click.option("--watch", is_flag=True, help="Keep running and index changes")
 @click.option("--rebuild", is_flag=True, help="Rebuild the index; deleted files stay in it")
-@click.option("--forget-gone", is_flag=True, help="Remove deleted files, and files outside of the current roots")
+@click.option(
+    "--forget-gone", is_flag=True, help="Remove deleted files, and files outside the current roots, from the index"
+)
 @click.option("--steps", metavar="DIR", help="Write steps to this directory instead of updating the index")
 @click.option("--listed", is_flag=True, help="With --steps: omit short sessions, as `steno ls --listed`")
 @click.option("--redact/--no-redact", default=True, help="With --steps: mask secrets  [default: redact]")
