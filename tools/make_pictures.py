@@ -7,12 +7,13 @@ python -m tools.make_pictures
 """
 
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 from typing import Final
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from tools.stage import ROOT
 
 from steno.demo.recording import write_demo
@@ -58,6 +59,21 @@ def _take(server: Server, path: str) -> None:
             page.wait_for_load_state("networkidle")
             page.screenshot(path=FOLDER / f"explorer-{name}.png")
             print(f"took {name}")
+        _take_export(browser)
+
+
+def _take_export(browser: Browser) -> None:
+    """Take a screenshot of an exported page."""
+    with tempfile.TemporaryDirectory() as folder:
+        page_file = f"{folder}/session.html"
+        root = write_demo(f"{folder}/demo").root
+        session_id = PICTURES["session"].removeprefix("/s/").partition("?")[0].partition("#")[0]
+        command = [sys.executable, "-m", "steno", "export", session_id, "--root", root, "-o", page_file]
+        subprocess.run(command, check=True, capture_output=True)
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT // 2})
+        page.goto(f"file://{page_file}")
+        page.screenshot(path=FOLDER / "export-session.png")
+        print("took the exported page")
         browser.close()
 
 

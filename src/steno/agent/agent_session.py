@@ -130,7 +130,7 @@ def build_permissions(
     """Build the permission checker; `env` is the environment of the tools.
 
     Raises:
-            BadRequest: The permission mode does not exist or is disabled.
+        BadRequest: The permission mode does not exist or is disabled.
     """
     layers = [
         RuleSource(allow=options.allowed, deny=options.disallowed),
@@ -172,7 +172,7 @@ def build_session(
     """Build the agent of a session. MCP servers connect in the background.
 
     Raises:
-            BadRequest: A mode, effort level or tool in the options does not exist.
+        BadRequest: A mode, effort level or tool in the options does not exist.
     """
     return _SessionBuilder(options, writable_session, model, callbacks, price).build()
 

@@ -112,7 +112,7 @@ class CommandSandbox:
         """Return the arguments that run a command in the sandbox.
 
         Raises:
-                BadRequest: The sandbox cannot be set up; the command must not run.
+            BadRequest: The sandbox cannot be set up; the command must not run.
         """
         if self.runs_unsandboxed(command, requested=outside):
             self.on_notice(f"Ran outside the sandbox: {command}")
@@ -146,8 +146,8 @@ def create_sandbox(
     """Return the requested sandbox; None if it is disabled or optional and not available.
 
     Raises:
-            BadRequest: The sandbox is required but not available, or managed settings require it
-                and the caller disabled it.
+        BadRequest: The sandbox is required but not available, or managed settings require it
+            and the caller disabled it.
     """
     sandbox_settings = settings.sandbox
     if request.requested is False and sandbox_settings.required_by_manager:
@@ -330,7 +330,7 @@ class ConfinedCommandRunner:
         """Start a sandboxed program; with `edits`, the working directories are writable.
 
         Raises:
-                StenoError: The sandbox cannot be set up; the program was not run.
+            StenoError: The sandbox cannot be set up; the program was not run.
         """
         policy = await asyncio.to_thread(self._policy, command, cwd, env, edits=edits)
         if self._launcher is None:

@@ -204,7 +204,7 @@ class StructuredOutputTool:
         """Store the schema of the answer.
 
         Raises:
-                BadRequest: The schema is not of type object, which tool input requires.
+            BadRequest: The schema is not of type object, which tool input requires.
         """
         types = as_list(schema.get("type", "object")) or [schema.get("type", "object")]
         if "object" not in types:
@@ -248,7 +248,7 @@ def parse_prompt_line(line: str) -> str | list[Block] | None:
     """Parse a line of `--input-format stream-json`; return its prompt, or None for other messages.
 
     Raises:
-            BadRequest: The line is not valid JSON, or a user message without content.
+        BadRequest: The line is not valid JSON, or a user message without content.
     """
     if not line.strip():
         return None

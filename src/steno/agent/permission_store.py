@@ -52,7 +52,7 @@ def insert_list_item(text: str, keys: tuple[str, ...], item: str) -> str:
     A list that contains the string already stays unchanged.
 
     Raises:
-            ValueError: The text is not a JSON object, or a value under the keys has another type.
+        ValueError: The text is not a JSON object, or a value under the keys has another type.
     """
     text = text if text.strip() else "{}\n"
     current = _object(text)
@@ -190,8 +190,8 @@ class GrantedRules:
         """Add rules to the session, and save them unless the scope is the session.
 
         Raises:
-                BadRequest: One of the rules is invalid; none was added.
-                Unwritable: The rules were added to the session but could not be saved.
+            BadRequest: One of the rules is invalid; none was added.
+            Unwritable: The rules were added to the session but could not be saved.
         """
         for rule in rules:
             _check_rule(rule, self._project)
@@ -215,8 +215,8 @@ def save_rule(rule: str, scope: RuleScope, project: str, env: Mapping[str, str])
     """Add an allow rule to a settings file, created if missing; return its path.
 
     Raises:
-            BadRequest: The rule is invalid.
-            Unwritable: The file cannot be written or is not a valid settings file; it was left unchanged.
+        BadRequest: The rule is invalid.
+        Unwritable: The file cannot be written or is not a valid settings file; it was left unchanged.
     """
     _check_rule(rule, project)
     path = settings_path(scope, project, env)

@@ -242,8 +242,8 @@ class Recorder:
         """Append records, one write each; return their UUIDs.
 
         Raises:
-                Busy: Another program has changed the file, or another process holds the session.
-                Unwritable: None of the records was written.
+            Busy: Another program has changed the file, or another process holds the session.
+            Unwritable: None of the records was written.
         """
         if self.save_error is not None:
             raise self.save_error
@@ -298,7 +298,7 @@ class Recorder:
         """Wait until all records are on disk.
 
         Raises:
-                Unwritable: The flush failed.
+            Unwritable: The flush failed.
         """
         if self._file is None:
             return

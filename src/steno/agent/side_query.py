@@ -65,7 +65,7 @@ async def search_web(agent: Agent, query: str, allowed: list[str], blocked: list
     """Search the web with the model of an agent; return texts and `{"tool_use_id", "content": [{"title", "url"}]}`.
 
     Raises:
-            ApiError: The API returned an error or did not respond.
+        ApiError: The API returned an error or did not respond.
     """
     tool: Block = {"type": _TOOL_TYPE, "name": "web_search", "max_uses": _MAX_USES}
     if allowed:

@@ -88,7 +88,7 @@ def new_session(config: str, cwd: str, *, session_id: str = "") -> WritableSessi
     """Return a new session. Its file is created with the first record.
 
     Raises:
-            BadRequest: The ID is not a UUID, or a session with it exists.
+        BadRequest: The ID is not a UUID, or a session with it exists.
     """
     session_name, path = _new_session_path(config, cwd, session_id)
     lock = _lock_new_session(path)
@@ -103,9 +103,9 @@ def resume_session(path: str, cwd: str) -> WritableSession:
     Unanswered tool calls get a result that they were interrupted; damage at the end of the file is repaired.
 
     Raises:
-            Busy: Another process holds the session.
-            InDialect: The file has records in a published dialect.
-            NotFound: The file contains no conversation.
+        Busy: Another process holds the session.
+        InDialect: The file has records in a published dialect.
+        NotFound: The file contains no conversation.
     """
     return _with_lock(path, lambda lock: _resume_locked(path, cwd, lock))
 
@@ -121,7 +121,7 @@ def _refuse_dialect(transcript: Transcript, path: str) -> None:
     """Reject a file with records that Claude Code cannot read.
 
     Raises:
-            InDialect: The file has records in a published dialect.
+        InDialect: The file has records in a published dialect.
     """
     source = transcript.source
     if is_converted(source):
@@ -135,8 +135,8 @@ def rewind_session(path: str, cwd: str, prompt: str) -> WritableSession:
     """Open a session to continue from before a prompt; later records become an abandoned branch.
 
     Raises:
-            Busy: Another process holds the session.
-            NotFound: The conversation has no prompt with this ID.
+        Busy: Another process holds the session.
+        NotFound: The conversation has no prompt with this ID.
     """
     return _with_lock(path, lambda lock: _rewind_locked(path, cwd, prompt, lock))
 
@@ -168,7 +168,7 @@ def reload_conversation(conversation: Conversation) -> int:
     Return the context size of the last request and response in tokens; 0 if unknown.
 
     Raises:
-            Unreadable: The file cannot be read.
+        Unreadable: The file cannot be read.
     """
     recorder = conversation.recorder
     state = FileState.of(recorder.path)
@@ -197,9 +197,9 @@ def fork_session(config: str, path: str, cwd: str, *, session_id: str = "") -> W
     """Return a new session with a copy of all records of another session.
 
     Raises:
-            BadRequest: The ID is not a UUID, or a session with it exists.
-            NotFound: The file contains no conversation.
-            Unwritable: The copy cannot be written; its partial files were removed.
+        BadRequest: The ID is not a UUID, or a session with it exists.
+        NotFound: The file contains no conversation.
+        Unwritable: The copy cannot be written; its partial files were removed.
     """
     transcript = load(FileSource(path))
     _resumed_chain(transcript, path)
@@ -227,7 +227,7 @@ def _lock_new_session(path: str) -> SessionLock:
     """Acquire the lock of a session that does not exist yet.
 
     Raises:
-            BadRequest: The session exists.
+        BadRequest: The session exists.
     """
     lock = SessionLock.acquire(path)
     if os.path.lexists(path):

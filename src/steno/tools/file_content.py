@@ -59,7 +59,7 @@ def resolve_tool_path(path: str, context: "ToolContext") -> str:
     """Return the absolute path for a path argument.
 
     Raises:
-            ToolFailure: The argument is not a valid path.
+        ToolFailure: The argument is not a valid path.
     """
     if not path or "\0" in path:
         raise ToolFailure("The path is empty." if not path else "The path contains a NUL character.")
@@ -74,7 +74,7 @@ def approved_real_path(path: str, context: "ToolContext", call_id: str) -> str:
     """Return the real path, which must be the one that was approved for this call.
 
     Raises:
-            ToolFailure: A symbolic link on the path has changed since the approval.
+        ToolFailure: A symbolic link on the path has changed since the approval.
     """
     real_path = os.path.realpath(path)
     approved_paths = context.approved_paths.get(call_id, ())
@@ -97,7 +97,7 @@ def open_regular_file(path: str, real_path: str, context: "ToolContext") -> tupl
     """Open the regular file at `real_path` without following links; messages name it `path`.
 
     Raises:
-            ToolFailure: The file does not exist, is not a regular file, or cannot be read.
+        ToolFailure: The file does not exist, is not a regular file, or cannot be read.
     """
     try:
         with Directory(os.path.dirname(real_path)) as folder:
@@ -133,7 +133,7 @@ def load_file(path: str, real_path: str, context: "ToolContext") -> tuple[bytes,
     """Read the whole file at `real_path`; messages name it `path`.
 
     Raises:
-            ToolFailure: The file cannot be read or is too large.
+        ToolFailure: The file cannot be read or is too large.
     """
     descriptor, status = open_regular_file(path, real_path, context)
     try:
@@ -238,7 +238,7 @@ def encode_text(raw: str, text_format: TextFormat, path: str) -> bytes:
     """Encode a text in the format of its file.
 
     Raises:
-            ToolFailure: The encoding of the file lacks a character.
+        ToolFailure: The encoding of the file lacks a character.
     """
     try:
         return text_format.bom + raw.encode(text_format.encoding)
@@ -296,7 +296,7 @@ def image_result(path: str, data: bytes) -> ToolResult:
     """Return an image as an image block.
 
     Raises:
-            ToolFailure: The image is damaged or exceeds the limits of the API.
+        ToolFailure: The image is damaged or exceeds the limits of the API.
     """
     from steno.session.resume.api_rules import image_flaw, read_header
 

@@ -275,7 +275,7 @@ def save_output(context: "ToolContext", call_id: str, chunks: Iterable[bytes]) -
     """Write the output of a call to its file; return path and size.
 
     Raises:
-            ToolFailure: The file cannot be written.
+        ToolFailure: The file cannot be written.
     """
     try:
         path = os.path.join(make_results_folder(context), result_file_name(call_id))

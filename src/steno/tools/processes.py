@@ -309,7 +309,7 @@ async def start_shell(
     """Start a command in the working directory of the conversation.
 
     Raises:
-            ToolFailure: The command cannot be started.
+        ToolFailure: The command cannot be started.
     """
     if not await asyncio.to_thread(os.path.isdir, context.cwd):
         missing, context.cwd = context.cwd, context.project
@@ -519,7 +519,7 @@ class BackgroundTasks:
         """Start a background command, sandboxed as its call was approved.
 
         Raises:
-                ToolFailure: The command cannot be started.
+            ToolFailure: The command cannot be started.
         """
         try:
             path = os.path.join(make_results_folder(context), f"{new_id('b')}.txt")

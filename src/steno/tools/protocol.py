@@ -86,7 +86,7 @@ class CommandRunner(Protocol):
         """Start a sandboxed program for a command; with `edits`, the working directories are writable.
 
         Raises:
-                StenoError: The sandbox is not available; the command was not run.
+            StenoError: The sandbox is not available; the command was not run.
         """
         ...
 
@@ -131,7 +131,7 @@ def parse_input(tool_input: dict[str, Any], input_type: type[_InputStruct]) -> _
     """Convert the input of a call to `input_type`; numbers and booleans may be given as text.
 
     Raises:
-            ToolFailure: A field is missing, unknown or has the wrong type; the message names it.
+        ToolFailure: A field is missing, unknown or has the wrong type; the message names it.
     """
     try:
         return msgspec.convert(tool_input, type=input_type, strict=False)
@@ -143,7 +143,7 @@ def builtin_spec(name: str, *, description: str, schema: dict[str, Any]) -> Tool
     """Return the spec of a built-in tool.
 
     Raises:
-            KeyError: The catalogue does not list the tool.
+        KeyError: The catalogue does not list the tool.
     """
     facts = TOOLS[name]
     return ToolSpec(

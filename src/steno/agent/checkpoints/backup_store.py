@@ -108,7 +108,7 @@ def content_state(path: str) -> tuple[ContentState, FileStamp | None]:
     """Return the state of a path and its stamp, None if the stamp is not reliable.
 
     Raises:
-            Unreadable: The file cannot be read or is not a regular file.
+        Unreadable: The file cannot be read or is not a regular file.
     """
     started_at = time.time_ns()
     try:
@@ -395,7 +395,7 @@ class BackupStore:
         """Return the current state of a path, cached while the file is unchanged.
 
         Raises:
-                Unreadable: The file cannot be read.
+            Unreadable: The file cannot be read.
         """
         cached = self._state_cache.get(path)
         if cached is not None and cached[0] == file_stamp(path):
@@ -425,8 +425,8 @@ class BackupStore:
         """Back up the current state of a file.
 
         Raises:
-                Unreadable: The file cannot be read.
-                Unwritable: The backup cannot be written.
+            Unreadable: The file cannot be read.
+            Unwritable: The backup cannot be written.
         """
         state = self.state(path)
         if state == ABSENT:
@@ -439,8 +439,8 @@ class BackupStore:
         """Create a backup with this version or a later one; `mode` None means that there is no file.
 
         Raises:
-                Unreadable: The content cannot be read.
-                Unwritable: The backup cannot be written.
+            Unreadable: The content cannot be read.
+            Unwritable: The backup cannot be written.
         """
         name = None
         if mode is not None:

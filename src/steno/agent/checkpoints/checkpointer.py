@@ -223,8 +223,8 @@ class FileCheckpointer:
         """Back up a file that a tool is about to change.
 
         Raises:
-                Unreadable: The file cannot be read.
-                Unwritable: The backup cannot be written; the file should not be changed then.
+            Unreadable: The file cannot be read.
+            Unwritable: The backup cannot be written; the file should not be changed then.
         """
         folder, name = os.path.split(os.path.abspath(path))
         path = os.path.join(os.path.realpath(folder), name)
@@ -287,7 +287,7 @@ class FileCheckpointer:
         """Return how all files would be restored to a prompt, sorted by path.
 
         Raises:
-                NotFound: The prompt has no checkpoint.
+            NotFound: The prompt has no checkpoint.
         """
         number = self._history.prompt_numbers.get(prompt)
         if number is None:
@@ -298,8 +298,8 @@ class FileCheckpointer:
         """Return the content of a tracked file at a prompt; None if it did not exist.
 
         Raises:
-                NotFound: The prompt has no checkpoint, or the file is not tracked.
-                Unreadable: The backup cannot be read.
+            NotFound: The prompt has no checkpoint, or the file is not tracked.
+            Unreadable: The backup cannot be read.
         """
         number = self._history.prompt_numbers.get(prompt)
         if number is None or path not in self._history.files:
@@ -320,9 +320,9 @@ class FileCheckpointer:
         the operation can be undone.
 
         Raises:
-                NotFound: The prompt has no checkpoint.
-                Busy: Another program has changed files; nothing was restored, unless `force` is set.
-                Unwritable: The current state cannot be saved; nothing was restored.
+            NotFound: The prompt has no checkpoint.
+            Busy: Another program has changed files; nothing was restored, unless `force` is set.
+            Unwritable: The current state cannot be saved; nothing was restored.
         """
         plan = self.plan(prompt)
         foreign = [

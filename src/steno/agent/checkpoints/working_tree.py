@@ -118,7 +118,7 @@ class ContentStore:
         """Return a content.
 
         Raises:
-                Unreadable: The content is missing or damaged.
+            Unreadable: The content is missing or damaged.
         """
         from zstandard import ZstdDecompressor, ZstdError
 
@@ -259,7 +259,7 @@ class WorkingTree:
         """Scan the tree and store new contents; return None if it is too large.
 
         Raises:
-                OSError: The store cannot be written.
+            OSError: The store cannot be written.
         """
         if self.too_big:
             return None
@@ -286,7 +286,7 @@ class WorkingTree:
         """Return the content of a file.
 
         Raises:
-                Unreadable: The content is missing or damaged.
+            Unreadable: The content is missing or damaged.
         """
         return self._store.get(digest)
 

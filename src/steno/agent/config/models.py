@@ -74,13 +74,13 @@ def thinking_parameter(
     """Return the `thinking` parameter of a request; None to omit it.
 
     Args:
-            requested: The mode that the caller requests, one of `THINKING_MODES`; empty for the default.
-            env: Environment; `MAX_THINKING_TOKENS` sets the budget, 0 disables thinking.
-            by_default: Whether the settings enable thinking by default.
-            max_tokens: Maximum number of tokens of a response, including thinking.
+        requested: The mode that the caller requests, one of `THINKING_MODES`; empty for the default.
+        env: Environment; `MAX_THINKING_TOKENS` sets the budget, 0 disables thinking.
+        by_default: Whether the settings enable thinking by default.
+        max_tokens: Maximum number of tokens of a response, including thinking.
 
     Raises:
-            BadRequest: The mode or the variable is invalid.
+        BadRequest: The mode or the variable is invalid.
     """
     if requested and requested not in THINKING_MODES:
         raise BadRequest(f"unknown thinking mode: {requested!r}", hint=f"Use one of {', '.join(THINKING_MODES)}.")

@@ -142,10 +142,10 @@ async def expand_prompt(
     """Expand the arguments and shell lines of a command.
 
     Args:
-            command: The command to expand.
-            arguments: The text after its name.
-            shell: Runs its shell lines; without it they are replaced by a note.
-            variables: Values for `${NAME}`, such as `CLAUDE_SESSION_ID`.
+        command: The command to expand.
+        arguments: The text after its name.
+        shell: Runs its shell lines; without it they are replaced by a note.
+        variables: Values for `${NAME}`, such as `CLAUDE_SESSION_ID`.
     """
     substitute = _ArgumentSubstitution(command, arguments, variables or {})
     parts: list[str] = []

@@ -176,7 +176,7 @@ class ContextCompactor:
         `after_summary` is called right after the summary was recorded.
 
         Raises:
-                ApiError: The request for the summary failed.
+            ApiError: The request for the summary failed.
         """
         messages = agent.conversation.messages()
         if not messages:

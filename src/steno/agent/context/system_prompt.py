@@ -74,11 +74,11 @@ def load_memory(
     """Read the memory files for a project.
 
     Args:
-            project: The directory of the session.
-            trusted: Whether files of the project are read.
-            allow_outside: Whether they may import files outside the project; defaults to `trusted`.
-            env: The environment, for the config directory.
-            managed: The directory of managed files.
+        project: The directory of the session.
+        trusted: Whether files of the project are read.
+        allow_outside: Whether they may import files outside the project; defaults to `trusted`.
+        env: The environment, for the config directory.
+        managed: The directory of managed files.
     """
     home = Path(home_dir(env))
     reader = _MemoryReader(home, Path(project), allows_outside=trusted if allow_outside is None else allow_outside)

@@ -414,12 +414,12 @@ class HookDispatcher:
     """Runs the hooks of a session.
 
     Args:
-            hooks: The hooks of the settings, in order.
-            get_context: Returns the current context.
-            trusted: Whether hooks of the project may run.
-            matches_rule: Whether a tool call matches a permission rule; without it, hooks with a
-                condition always run.
-            emit: Receives an event when a hook starts and ends.
+        hooks: The hooks of the settings, in order.
+        get_context: Returns the current context.
+        trusted: Whether hooks of the project may run.
+        matches_rule: Whether a tool call matches a permission rule; without it, hooks with a
+            condition always run.
+        emit: Receives an event when a hook starts and ends.
     """
 
     def __init__(

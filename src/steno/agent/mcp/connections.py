@@ -79,13 +79,13 @@ def find_servers(
     """Return the configured servers that may be started; the nearest of servers with the same name.
 
     Args:
-            project: The directory of the session.
-            settings: The settings of the session.
-            trusted: Whether servers of the project may be started.
-            flags: Values of `--mcp-config`: paths or JSON.
-            strict: Whether to use only `flags`.
-            env: The environment, for `${NAME}` and the config directory.
-            managed: The managed file; if it exists, all other servers are ignored.
+        project: The directory of the session.
+        settings: The settings of the session.
+        trusted: Whether servers of the project may be started.
+        flags: Values of `--mcp-config`: paths or JSON.
+        strict: Whether to use only `flags`.
+        env: The environment, for `${NAME}` and the config directory.
+        managed: The managed file; if it exists, all other servers are ignored.
     """
     environment = os.environ if env is None else env
     notes: list[ConfigNote] = []
@@ -349,10 +349,10 @@ class McpConnections:
     """The MCP servers of a session; a separate task opens and closes each connection.
 
     Args:
-            servers: The servers to start.
-            cwd: Working directory of server programs.
-            env: Environment of server programs, without the API key; sets `MCP_TIMEOUT`, `MCP_TOOL_TIMEOUT`
-                (both in milliseconds) and `MAX_MCP_OUTPUT_TOKENS`.
+        servers: The servers to start.
+        cwd: Working directory of server programs.
+        env: Environment of server programs, without the API key; sets `MCP_TIMEOUT`, `MCP_TOOL_TIMEOUT`
+            (both in milliseconds) and `MAX_MCP_OUTPUT_TOKENS`.
     """
 
     def __init__(self, servers: Iterable[ServerConfig], *, cwd: str, env: Mapping[str, str]) -> None:
@@ -393,7 +393,7 @@ async def _import_library() -> None:
     """Import the library, which is slow.
 
     Raises:
-            BadRequest: It is not installed.
+        BadRequest: It is not installed.
     """
     require("mcp", "an MCP server")
     await asyncio.to_thread(importlib.import_module, "mcp")

@@ -165,7 +165,7 @@ def replace_text(raw: str, old: str, new: str, text_format: TextFormat, *, repla
     """Return the text with `old` replaced; all other line endings stay unchanged.
 
     Raises:
-            ToolFailure: `old` is missing, is not unique, or equals `new`.
+        ToolFailure: `old` is missing, is not unique, or equals `new`.
     """
     if old == new:
         raise ToolFailure("`old_string` and `new_string` are identical.")

@@ -117,7 +117,7 @@ def split_search_folder(pattern: str, path: str | None, context: ToolContext) ->
     """Return the directory to search, and the pattern relative to it.
 
     Raises:
-            ToolFailure: The directory does not exist.
+        ToolFailure: The directory does not exist.
     """
     if not pattern:
         raise ToolFailure("The pattern is empty.")
@@ -133,7 +133,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     r"""Return a regular expression for paths relative to the directory of the pattern.
 
     Raises:
-            ToolFailure: The pattern is too complex.
+        ToolFailure: The pattern is too complex.
 
     >>> [bool(compile_glob("src/**/*.{py,pyi}").fullmatch(p)) for p in ("src/a.py", "b.py")]
     [True, False]

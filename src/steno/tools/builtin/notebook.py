@@ -57,7 +57,7 @@ def parse_notebook(text: str, path: str) -> JsonObject:
     """Parse a notebook.
 
     Raises:
-            ToolFailure: The text is not a notebook.
+        ToolFailure: The text is not a notebook.
     """
     import json
 

@@ -30,7 +30,7 @@ async def pdf_result(pdf: PdfFile, page_range: str | None) -> ToolResult:
     """Return a PDF, or the pages in `page_range`, as a document.
 
     Raises:
-            ToolFailure: The PDF is damaged, too long, or lacks the pages.
+        ToolFailure: The PDF is damaged, too long, or lacks the pages.
     """
     first, last = _parse_page_range(page_range) if page_range is not None else (0, 0)
     count, data = await _extract_pages(pdf, first, last)

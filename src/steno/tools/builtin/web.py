@@ -91,7 +91,7 @@ def parse_target(url: str, *, allow_loopback: bool) -> WebTarget:
     """Parse a URL; `http` becomes `https`, except for loopback hosts if `allow_loopback` is set.
 
     Raises:
-            ToolFailure: The URL is invalid or not supported.
+        ToolFailure: The URL is invalid or not supported.
     """
     shown_url = escape_controls(url[:200])
     if len(url) > _MAX_URL_LENGTH or not url.isprintable() or " " in url or "\\" in url:
@@ -137,7 +137,7 @@ async def resolve_public_address(target: WebTarget, *, allow_loopback: bool) -> 
     """Resolve the host name to an IP address that may be reached.
 
     Raises:
-            ToolFailure: The host is unknown, or one of its addresses is not public.
+        ToolFailure: The host is unknown, or one of its addresses is not public.
     """
     loop = asyncio.get_running_loop()
     try:

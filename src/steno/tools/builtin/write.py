@@ -66,7 +66,7 @@ def open_draft(path_argument: str, context: ToolContext, call: str) -> FileDraft
     """Check and load a file that is to be written.
 
     Raises:
-            ToolFailure: The file was not read before, has changed since, or is not writable.
+        ToolFailure: The file was not read before, has changed since, or is not writable.
     """
     path = resolve_tool_path(path_argument, context)
     real_path = approved_real_path(path, context, call)
@@ -92,7 +92,7 @@ async def save_draft(draft: FileDraft, raw: str, text_format: TextFormat, contex
     """Replace the content of a file.
 
     Raises:
-            ToolFailure: The file cannot be written or has just changed; it was left unchanged.
+        ToolFailure: The file cannot be written or has just changed; it was left unchanged.
     """
     data = encode_text(raw, text_format, draft.path)
     context.before_change(draft.real_path)
