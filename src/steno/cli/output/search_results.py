@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from steno.cli.command_arguments import program_name
 from steno.cli.output.progress import ProgressBar
 from steno.cli.output.screen import Screen, write_json
 from steno.cli.output.table_layout import Column, layout_columns
@@ -273,6 +274,10 @@ class SearchResults:
 
     def no_hits_lines(self, query: Query, columns: int) -> Iterator[StyledLine]:
         """Yield the message for a search without matches."""
+        if not self._session_count:
+            message = f"No sessions to search. Run `{program_name()} demo` to write demo sessions."
+            yield from ([line] for line in wrap(message, columns))
+            return
         text = f"No matches in {humanize.count(self._session_count, 'session')}"
         reason = self._result.scope.empty_reason
         message = one_line(f"{text}: {reason}." if reason else f"{text}.", columns * 4)
