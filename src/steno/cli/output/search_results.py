@@ -275,8 +275,8 @@ class SearchResults:
     def no_hits_lines(self, query: Query, columns: int) -> Iterator[StyledLine]:
         """Yield the message for a search without matches."""
         if not self._session_count:
-            message = f"No sessions to search. Run `{program_name()} demo` to write demo sessions."
-            yield from ([line] for line in wrap(message, columns))
+            for line in wrap(f"No sessions to search. Run `{program_name()} demo` to write demo sessions.", columns):
+                yield [line]
             return
         text = f"No matches in {humanize.count(self._session_count, 'session')}"
         reason = self._result.scope.empty_reason
