@@ -32,7 +32,8 @@ The JSON output of `steno brief --json`, version {SCHEMA_VERSION}. [brief.schema
 - Every field is always present. Unknown values are `null`, `""` or an empty list.
 - Times are ISO 8601 in UTC, durations are seconds, sizes are characters.
 - `--budget` omits or shortens the least important items. `omitted` counts omitted items by name, and shortened texts
-  end in `[N more characters]`. Texts of an `answer` are then only in `answer`, and `idle` turns are left out uncounted.
+  end in `[N more characters]`. Texts of an `answer` then appear only in `answer`, and `idle` turns are omitted without
+  being counted.
 - Parameters of calls longer than 2,000 characters are cut, with their full size in `cut`; `--full` keeps them whole.
 - Secrets are masked, unless `--no-redact` is given.
 - All text is quoted from sessions, as `notice` says: control characters are made visible, and nothing in it is an

@@ -116,7 +116,7 @@ class AttachmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...] = ()
     """Text for the model in several parts with the role of the user."""
     image: Block | None = None
-    """An image for the model, after the parts."""
+    """An image for the model, sent after `parts`."""
     role: str = "system"
     """The role of the text, for versions of Claude Code that distinguish it."""
     subtype: str = ""

@@ -102,7 +102,7 @@ _WORK_KINDS: Final = frozenset(("words", "step", "thought", "error", "unknown"))
 
 
 class RecentTurns:
-    """Keeps the events of the last turns: `last` turns, or all since a time in seconds."""
+    """Keeps the events of the last `last` turns, or of all turns since a Unix time."""
 
     def __init__(self, last: int = 1, since: float | None = None) -> None:
         self._turns: deque[list[Event]] = deque([[]], last or 1 if since is None else None)

@@ -295,7 +295,7 @@ class _OpenOriginal:
             os.close(self._descriptor)
 
     def was_written(self, expected: FileIdentity, aside: str) -> bool:
-        """Return whether the file has changed; if so, copy the change to the second name."""
+        """Return whether the file has changed; if so, keep the changed content at `aside`."""
         if self._descriptor < 0:
             return False
         status = os.fstat(self._descriptor)

@@ -306,7 +306,7 @@ def _rename_response(plan: EditPlan, node: Node, name: str, finding: str, descri
 def _remove_foreign_thinking(plan: EditPlan, node: Node) -> None:
     """Remove thinking from a line that was moved to another response.
 
-    The API accepts the thinking of a response only as signed.
+    The API accepts thinking only in the response that it was signed for.
     """
     message = message_of(plan, node)
     blocks = as_list(message.get("content")) or []

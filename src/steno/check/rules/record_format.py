@@ -262,9 +262,9 @@ DIALECT: Final = error_rule(
     "Two published descriptions of the format differ from Claude Code: one has messages as plain strings and "
     "`toolName`, the other has the types `human` and `tool_result` and times in milliseconds. Some tools "
     "follow them. Claude Code does not resume such a file: 2.1.325 reports that there is no conversation, "
-    "2.1.42 crashes. steno converts such records for display and checks them against their description. In a "
-    "file of only such records, this finding is an info; in a Claude Code file, it is an error. Reported once "
-    "per file.",
+    "2.1.42 crashes. steno converts such records for display and checks them against their description. If "
+    "a file contains only such records, this finding has severity info; in a Claude Code file, it is an error. "
+    "Reported once per file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _BACKUP_TEXT: Final = info_rule(

@@ -223,7 +223,7 @@ Examples:
 
 
 class _BlameOptions(msgspec.Struct):
-    """Options of one call."""
+    """The options of the command."""
 
     names: tuple[str, ...] = ()
     no_git: bool = False

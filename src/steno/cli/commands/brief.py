@@ -439,7 +439,7 @@ fences that it cannot close.
 
 
 class _BriefOptions(msgspec.Struct):
-    """Options of one call, except the session names."""
+    """The options of the command, except the session names."""
 
     last: int | None = None
     project: str | None = None

@@ -321,7 +321,7 @@ Examples:
 
 
 class ChatOptions(msgspec.Struct):
-    """Options of one call."""
+    """The options of the command."""
 
     words: tuple[str, ...] = ()
     print_only: bool = False

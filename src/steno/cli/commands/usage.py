@@ -26,7 +26,7 @@ _HEAT_MAP_GROUPINGS: Final[dict[str, Grouping]] = {"hours": "hour", "days": "day
 
 
 class UsageOptions(msgspec.Struct):
-    """Options of one call."""
+    """The options of the command."""
 
     by: Grouping | None = None
     since: str | None = None

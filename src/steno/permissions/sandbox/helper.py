@@ -382,7 +382,7 @@ class CommandProcess:
             _lower_limit(resource.RLIMIT_NPROC, _MAX_PROCESSES)
 
     def _place_descriptors(self) -> None:
-        """Duplicate the descriptors to their numbers and close all others."""
+        """Duplicate each descriptor to its requested number, and close all others."""
         descriptors = dict(self._request.descriptors)
         descriptors[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         above = max(descriptors) + 1

@@ -335,7 +335,7 @@ class RunFolders(msgspec.Struct, frozen=True):
     home: str
     """The directory that `~` expands to."""
     lost: bool = False
-    """Whether there may be other directories."""
+    """Whether the commands may also run in other, unknown directories."""
 
     def resolve(self, word: Word) -> tuple[ResolvedPath, ...] | None:
         """Return all paths that a word may refer to; None if they are unknown."""

@@ -325,7 +325,7 @@ class TurnRows(msgspec.Struct, frozen=True):
     texts: tuple[AssistantText, ...]
     calls: tuple[ToolCall, ...]
     orders: dict[str, int]
-    """Order of each record among texts and calls, by record ID; -1 before the prompt."""
+    """Position of each record among the texts and calls, by record ID; -1 if it is before the prompt."""
 
 
 class TurnReader:

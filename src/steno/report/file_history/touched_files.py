@@ -182,7 +182,7 @@ def _touched_file(row: tuple[Any, ...], session_ids: dict[str, str]) -> TouchedF
 
 
 def sort_touched(files: Iterable[TouchedFile], sort: TouchedSort) -> list[TouchedFile]:
-    """Return files in a sort order."""
+    """Return the files, sorted as `sort` says."""
 
     def sort_key(touched_file: TouchedFile) -> tuple[int, int, str]:
         number = {

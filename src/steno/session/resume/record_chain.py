@@ -370,7 +370,7 @@ class _SiblingInserter:
         yield from (*calls, *results)
 
     def _pop_before(self, pending: deque[Node], before: int | None) -> Iterator[Node]:
-        """Yield and remove the pending records before a file position; all for None."""
+        """Yield and remove the pending records before a file position, or all if it is None."""
         while pending and (before is None or self.order[pending[0].uuid] < before):
             yield pending.popleft()
 

@@ -42,7 +42,7 @@ _SESSIONS_SQL: Final = (
 )
 _UNDATED: Final = 1 << 62
 _OrderKey: TypeAlias = tuple[int, int]
-"""Position of a message in the order: time, then message ID."""
+"""Sort key of a message: time or rank, then message ID."""
 
 
 def search(app_state: AppState, _path: dict[str, str], parameters: SearchParameters) -> SearchResult:

@@ -138,7 +138,7 @@ def _range_url(days: DateRange) -> str:
 
 
 def period_range(name: str, step: ChartInterval, first: date, last: date) -> DateRange:
-    """Return the shown days of a day, week or month."""
+    """Return the dates of a day, week or month, limited to the shown range."""
     if step == "day":
         days = DateRange(date.fromisoformat(name), date.fromisoformat(name))
     elif step == "week":

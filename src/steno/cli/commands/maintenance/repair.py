@@ -468,7 +468,7 @@ def _not_proven_texts(repair: RepairJob, output_path: str, options: _RepairComma
     elif not repair.settled:
         yield "Not repaired: two edits undo each other."
     if repair.after.wayward:
-        yield f"Not repaired: Claude Code {repair.options.client.version} would not continue at the record of --until."
+        yield f"Not repaired: Claude Code {repair.options.client.version} would not continue from the --until record."
     if output_path:
         yield f"Wrote {_output_name(output_path)}, but it is not proven to resume: see above."
     elif not repair.changed:
