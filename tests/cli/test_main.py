@@ -47,7 +47,7 @@ def test_help_tells_every_command_and_how_to_name_a_session(steno: Steno, flag: 
     assert all(f"  {name} " in ran.out for name in COMMANDS)
     assert "SESSION is a path, an ID" in ran.out
     assert "\n    steno show last " in ran.out
-    assert "\n  Exit codes: " in ran.out
+    assert "\n  Exit codes:\n    0  success\n" in ran.out
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

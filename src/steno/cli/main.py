@@ -71,8 +71,15 @@ Examples:
   steno demo                  Write demo sessions to try steno on
 
 \b
-Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also for zsh and fish
-Exit codes:  0 success, 1 no match or problems found, 2 usage error, 3 cannot read or write
+Shell completion (bash, zsh, fish), for example in ~/.bashrc:
+  eval "$(steno --completion bash)"
+
+\b
+Exit codes:
+  0  success
+  1  no match, or problems found
+  2  usage error
+  3  cannot read or write
 """
 _SHELLS: Final = ("bash", "zsh", "fish")
 _ALIASES: Final = {"list": "ls", "stats": "usage"}

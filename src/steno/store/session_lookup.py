@@ -284,7 +284,7 @@ def _not_found_error(name: str, root: Roots, session_filter: SessionFilter = _ac
     if similar:
         hint = f"Did you mean {' or '.join(similar)}?"
     elif len(name) < MIN_PREFIX_LENGTH and name.isalnum():
-        hint = f"An ID needs at least {MIN_PREFIX_LENGTH} characters."
+        hint = f"An ID needs at least {MIN_PREFIX_LENGTH} characters. Run `steno ls` to list sessions."
     else:
         hint = "Run `steno ls` to list sessions."
     return NotFound(f"no session matches {name!r}", hint=hint)

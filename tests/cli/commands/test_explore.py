@@ -90,7 +90,7 @@ def test_with_json_no_status_is_printed(config: WriteConfig) -> None:
         look("/")
     process.send_signal(signal.SIGINT)
     notes = process.communicate(timeout=30)[1]
-    assert all(note.startswith("steno: URL for another browser") for note in notes.splitlines())
+    assert all(note.startswith("URL for another browser") for note in notes.splitlines())
 
 
 def test_a_session_that_is_written_later_appears(config: WriteConfig) -> None:

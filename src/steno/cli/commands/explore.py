@@ -12,7 +12,7 @@ import msgspec
 
 from steno.cli.command_arguments import search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, add_options
-from steno.cli.output.screen import print_error, write_json
+from steno.cli.output.screen import write_json
 from steno.errors import BadRequest, Busy, StenoError, Unreadable
 from steno.index.database import IndexLocation, locate_index
 from steno.sanitize.terminal import ColourMode
@@ -193,7 +193,7 @@ def _open_browser(url: str) -> None:
 
 
 def _print_new_address(url: str) -> None:
-    print_error(f"URL for another browser: {url}")
+    _print_status(f"URL for another browser: {url}")
 
 
 def _sync_on_changes(app_state: "AppState", show_status: Callable[[str], None]) -> None:

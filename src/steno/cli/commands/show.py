@@ -124,6 +124,9 @@ def _check_options(options: _ShowOptions) -> None:
     }
     for option in (name for name, is_told in options_set.items() if is_told):
         if option not in _VIEW_OPTIONS[view]:
+            if view == "turns" and options.view is None:
+                views = " or ".join(_view_flag(name) for name, allowed in _VIEW_OPTIONS.items() if option in allowed)
+                raise click.UsageError(f"--{option} requires {views}")
             raise click.UsageError(f"--{option} cannot be combined with {_view_flag(view)}")
     if options.branch is not None and options.agent is not None:
         raise click.UsageError("--branch cannot be combined with --agent")

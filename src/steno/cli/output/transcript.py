@@ -543,8 +543,13 @@ def _select_turn(turns: list[Turn], number: int | None) -> list[Turn]:
         return turns
     chosen = [turn for turn in turns if turn.number == number]
     if not chosen:
-        turn_count = humanize.count(len(turns), "turn")
-        raise NotFound(f"no turn {number}; the session has {turn_count}")
+        numbers = sorted({turn.number for turn in turns})
+        available = (
+            f"turns {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"turn {numbers[0]}" if numbers else ""
+        )
+        raise NotFound(
+            f"no turn {number}", hint=f"Available: {available}." if available else "The session has no turns."
+        )
     return chosen
 
 
