@@ -116,7 +116,7 @@ def _hit_location(group: "HitGroup", text: "HitText", kind: str) -> str:
 
 
 _SKIPPED_STEPS: Final = frozenset(("note", "hook"))
-"""Step kinds without work."""
+"""Kinds of steps that are omitted, because they are not work of the agent."""
 _MAX_PROMPT: Final = 240
 _MAX_STEP: Final = 2_000
 """Maximum characters of the input or result of a step."""

@@ -116,7 +116,7 @@ def _turn_ranges(touch: SessionFileTouches) -> str:
 
 
 def _number_ranges(numbers: list[int]) -> list[str]:
-    """Join consecutive numbers to ranges.
+    """Join consecutive numbers into ranges.
 
     >>> _number_ranges([1, 2, 3, 7])
     ['1-3', '7']

@@ -1,4 +1,4 @@
-"""One conversation as pages show it: turns, branches, sub-agents, costs; and its header."""
+"""View model of one conversation: turns, branches, sub-agents, costs, header."""
 
 import threading
 from collections import OrderedDict
@@ -322,7 +322,7 @@ _STATUS_LABELS: Final = {
 
 
 class SessionIndexInfo(msgspec.Struct):
-    """Data of the index about a session."""
+    """Index data of a session."""
 
     metadata: SessionIndexRow
     cost: int | None = 0

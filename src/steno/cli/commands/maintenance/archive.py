@@ -31,7 +31,7 @@ _MAX_CANDIDATES: Final = 6
 
 
 def find_entries(archive: Archive, names: tuple[str, ...], folders: tuple[str, ...]) -> list[CatalogueEntry] | None:
-    """Return the archived sessions that are named; None without names."""
+    """Return the archived sessions with some names; None without names."""
     if not names:
         return None
     entries: dict[str, CatalogueEntry] = {}
