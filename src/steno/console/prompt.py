@@ -318,7 +318,7 @@ def fuzzy_match(typed: str, names: list[str]) -> list[str]:
 _HIDDEN_CHARACTER: Final = "\N{REPLACEMENT CHARACTER}"
 _MENU_ROWS: Final = 8
 _ROWS_AROUND_DIALOG: Final = 5
-"""Rows around a dialog: live view, input, status."""
+"""Rows that a dialog leaves for the live view, the input and the status line."""
 _MAX_INPUT_ROWS: Final = 12
 _MIN_REDRAW_SECONDS: Final = 0.04
 _ESCAPE_SECONDS: Final = 0.05

@@ -144,7 +144,7 @@ def brief_answer(tool_input: BriefInput, access: SessionAccess) -> Generator[str
 
 
 def show_answer(tool_input: ShowInput, access: SessionAccess) -> Generator[str, None, None]:
-    """Yield the newest sessions, the turns of one, one turn, or one record."""
+    """Yield the newest sessions, the turns of a session, one turn, or one record."""
     if not tool_input.session:
         yield from _newest_sessions(tool_input, access)
         return

@@ -77,8 +77,8 @@ class LiveTranscript:
     ) -> Iterator[StyledLine]:
         """Yield the lines of a batch of events.
 
-        With `is_history`, records are read again from the files; otherwise the followers still hold
-        them. Files in `stale_paths` are not waiting for input.
+        With `is_history`, records are read again from the files; otherwise the followers still hold the
+        records. Files in `stale_paths` are not waiting for input.
         """
         transcripts: dict[str, Transcript] = {}
         if is_history:

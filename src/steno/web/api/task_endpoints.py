@@ -1,4 +1,4 @@
-"""`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as in the published description.
+"""`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as the published description for frago defines them.
 
 The index selects the sessions by the list rule (`session.step_records`). The figures of a task require its
 steps, so each file of a page is read once.

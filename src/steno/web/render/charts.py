@@ -116,7 +116,7 @@ def _chart_svg(width: float, height: float, body: Iterable[str], label: str, kin
 
 
 def _linked(href: str, title: str, body: str, *, is_tab_stop: bool = True) -> str:
-    """Return marks in a link; some are excluded from the tab order."""
+    """Return marks in a link; without `is_tab_stop`, the link is not in the tab order."""
     title_html = f"<title>{escape_markup(title)}</title>"
     if not href:
         return f"<g>{title_html}{body}</g>"

@@ -105,7 +105,7 @@ def _full_page(app_state: AppState, opened_session: OpenedSession, target: str =
 def _common_values(
     params: SessionPageParams, session_ref: SessionRef, indexed: SessionIndexInfo, head: SessionHeader
 ) -> dict[str, Any]:
-    """Return template values for all variants of the page."""
+    """Return the template values that all variants of the page share."""
     return {
         "here": "session",
         "params": params,
@@ -138,7 +138,7 @@ def _start_turn(view: SessionView, params: SessionPageParams, head: SessionHeade
 
 
 def _unlinked_subagents(view: SessionView, options: RenderOptions) -> list[tuple[str, str]]:
-    """Return the sub-agents without a known tool call, to link to them separately."""
+    """Return the sub-agents without a known tool call, which are linked separately."""
     if view.subagent is not None:
         return []
     return [

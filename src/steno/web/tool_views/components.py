@@ -46,7 +46,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """Part of a text and a label of its extent."""
+    """Part of a text, with a label of its extent and links to the rest."""
 
     text: str
     first_line: int = 1
@@ -72,7 +72,7 @@ def take_excerpt(
 ) -> Excerpt:
     """Return an excerpt of a text and links to the rest.
 
-    `offset` is that of the record with the text; used if the context has no URL. With `from_end`, return the end
+    `offset` is the offset of the record with the text, used if the context has no URL. With `from_end`, return the end
     of the text instead of the beginning.
     """
     line_limit, character_limit = (

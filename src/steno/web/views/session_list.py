@@ -245,7 +245,7 @@ def _sparkline(app_state: AppState, index: SessionIndex, session: SessionRow) ->
 
 
 def _format_time(ended: float | None, now: float, *, dated: bool) -> str:
-    """Return the time of day; the date if it is not today and not in the heading."""
+    """Return the time of day, or the date if it is neither today nor shown in the heading."""
     if ended is None:
         return ""
     if local_midnight(ended) >= local_midnight(now, 0 if dated else 6):

@@ -387,7 +387,7 @@ def step_body(
     params: SessionPageParams | None = None,
     depth: int = 0,
 ) -> SafeHtml:
-    """Return the content of an opened step; `params` set its extent and form."""
+    """Return the content of an opened step; `params` select the excerpt and the diff style."""
     if step.agent is not None and depth < _MAX_DEPTH:
         return _subagent_body(step, view, options, depth)
     if params is None and not options.links.live:
