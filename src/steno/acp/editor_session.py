@@ -300,7 +300,7 @@ class EditorSession:
         self._agent_session = self._build_agent_session(writable_session)
         self._mode = self._agent_session.permission_mode()
         self._early_updates: list[Update] = []
-        """Updates from before the client received the session ID."""
+        """Updates held back until the client has received the session ID."""
         self._turn_task: asyncio.Task[StopReason] | None = None
         self._cancelled = False
         self._is_first_prompt = True

@@ -15,7 +15,7 @@ def open_fresh_index(
 ) -> SessionIndex:
     """Return the index of the search roots.
 
-    `while_syncing` is the consequence to report when another process is syncing the index.
+    `while_syncing` describes the effect on the output if another process is syncing the index.
 
     Raises:
         StenoError: as `open_index`.

@@ -20,7 +20,7 @@ COMPLETION_VARIABLE: Final = "_STENO_COMPLETE"
 INTERRUPTED_EXIT_CODE: Final = 130
 _MAX_ERROR_LENGTH: Final = 300
 _MAX_RECOVERIES: Final = 2
-"""How often a command is retried after a damaged index was moved away."""
+"""Maximum retries of a command after a damaged index was moved away."""
 
 COMMANDS: Final = {
     "explore": ("steno.cli.commands.explore", "Open the web explorer."),
@@ -83,7 +83,7 @@ Exit codes:
 """
 _SHELLS: Final = ("bash", "zsh", "fish")
 _ALIASES: Final = {"list": "ls", "stats": "usage"}
-"""Names of commands in similar programs that run a command here; not listed."""
+"""Command names of similar programs, accepted as aliases; not listed in the help."""
 _SYNONYMS: Final = {
     "ls": ("history", "log", "sessions", "projects", "recent"),
     "usage": ("cost", "costs", "spend", "tokens", "blocks", "daily", "monthly", "weekly"),
@@ -103,7 +103,7 @@ _SYNONYMS: Final = {
     "export": ("convert", "share", "html", "markdown"),
     "files": ("changes", "edits"),
 }
-"""Names that similar programs use, by the command that does this here; suggested, not run."""
+"""Command names of similar programs, by equivalent command; suggested, not run."""
 _MAX_SUGGESTIONS: Final = 3
 _MAX_LISTED_CANDIDATES: Final = 6
 
@@ -221,7 +221,7 @@ def _version_command() -> None:
 
 
 _HIDDEN_COMMANDS: Final = {command.name: command for command in (_help_command, _completion_command, _version_command)}
-"""Commands that other programs have where steno has options."""
+"""Commands with the same effect as an option, as in other programs; not listed in the help."""
 
 
 @click.group(
@@ -279,7 +279,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _error_hint(error: click.ClickException) -> str:
-    """Return the next step after a usage error: what was probably meant, and where the help is."""
+    """Return the next step after a usage error: similar names, or the command that prints the help."""
     help_hint = _help_hint(error)
     if isinstance(error, NoSuchCommand) and error.suggestions:
         return f"Did you mean {' or '.join(f'`steno {name}`' for name in error.suggestions)}?"
@@ -363,7 +363,7 @@ def _call_with_recovery(arguments: list[str]) -> int:
 
 
 def _print_candidates(error: Ambiguous) -> bool:
-    """Print an ambiguous name with ID, title, project and date of the sessions; return whether all were readable."""
+    """Print the sessions that an ambiguous name matches; return whether all were readable."""
     from steno.report import humanize
     from steno.sanitize.terminal import one_line, pad
     from steno.store import environment

@@ -369,7 +369,7 @@ class Chat:
         self.status.show_tour_step()
 
     async def _report_errors(self, awaitable: "Awaitable[Any]") -> None:
-        """Await something; print its errors instead of raising them."""
+        """Wait for an awaitable; print its errors instead of raising them."""
         try:
             await awaitable
         except StenoError as error:

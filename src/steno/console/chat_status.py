@@ -171,7 +171,7 @@ class StatusCommand:
         self.line: StyledLine = []
 
     def request_update(self, status_input: dict[str, Any], on_update: Callable[[], None]) -> None:
-        """Run the command, once more if it is running already; call `on_update` after each run."""
+        """Run the command, or run it again after the current run; call `on_update` after each run."""
         self._pending_input = status_input
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run_pending(on_update))

@@ -70,7 +70,7 @@ class Dialog:
         self.selected: set[str] = set()
         self.is_typing = not choices and bool(text_hint)
         self.initial = ""
-        """Text to edit."""
+        """Initial text of the input, which the user can edit."""
         self.answer: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
 
     # Selection

@@ -28,7 +28,7 @@ _MAX_OUTPUT_LINES: Final = 30
 
 
 def attach_images(text: str, cwd: str) -> tuple[str | list[Block], list[str]]:
-    """Return a prompt with the images it names as content blocks, and the names of these images."""
+    """Return a prompt with the images that its paths name as content blocks, and the names of these images."""
     images: list[Block] = []
     image_names: list[str] = []
     for match in _IMAGE_PATH.finditer(text):

@@ -1,4 +1,4 @@
-"""The prompt: history, pastes, completion, layout. It accepts input also during a turn.
+"""The prompt: history, pastes, completion, layout. The prompt also accepts input during a turn.
 
 Key actions go to the chat (`PromptActions`); the prompt does not depend on the agent. A large paste or an image is
 shown as a placeholder and sent in full. All sessions share one history: one JSON string per line in steno's directory.
@@ -102,7 +102,7 @@ class Pastes:
         return next((found[0] for found in unknown), "")
 
     def clear(self) -> None:
-        """Forget the pastes after the prompt was sent."""
+        """Clear the pastes after the prompt was sent."""
         self._texts = {}
 
 
@@ -318,7 +318,7 @@ def fuzzy_match(typed: str, names: list[str]) -> list[str]:
 _HIDDEN_CHARACTER: Final = "\N{REPLACEMENT CHARACTER}"
 _MENU_ROWS: Final = 8
 _ROWS_AROUND_DIALOG: Final = 5
-"""Rows around a dialog: live view, input, status."""
+"""Rows that a dialog leaves for the live view, the input and the status line."""
 _MAX_INPUT_ROWS: Final = 12
 _MIN_REDRAW_SECONDS: Final = 0.04
 _ESCAPE_SECONDS: Final = 0.05

@@ -67,7 +67,7 @@ class FrameOutput(Vt100_Output):
 
 
 def create_terminal_output(stdout: TextIO) -> "Output":
-    """Return the output for a terminal; on Windows the one of prompt_toolkit."""
+    """Return the output for a terminal; on Windows, the output object that prompt_toolkit creates."""
     if sys.platform == "win32":
         from prompt_toolkit.output import create_output
 
@@ -114,12 +114,12 @@ class RegionApplication(Application[None]):
 
 
 def terminal_reflows(env: Mapping[str, str]) -> bool:
-    """Whether the terminal reflows long lines when it gets narrower; not all of them can be detected."""
+    """Whether the terminal reflows long lines when it gets narrower; not all such terminals can be detected."""
     return any(env.get(name) for name in _REFLOW_VARIABLES) or env.get("TERM_PROGRAM") in _REFLOW_PROGRAMS
 
 
 def _reflowed_rows(last_screen: "Screen", row: int, column: int, columns: int) -> int:
-    """Return by how many rows reflowed lines moved the cursor down."""
+    """Return the number of rows by which reflowed lines moved the cursor down."""
     extra_rows = column // columns
     for number in range(row):
         cells = last_screen.data_buffer[number]

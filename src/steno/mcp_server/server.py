@@ -116,7 +116,7 @@ def _hit_location(group: "HitGroup", text: "HitText", kind: str) -> str:
 
 
 _SKIPPED_STEPS: Final = frozenset(("note", "hook"))
-"""Step kinds without work."""
+"""Kinds of steps that are omitted, because they are not work of the agent."""
 _MAX_PROMPT: Final = 240
 _MAX_STEP: Final = 2_000
 """Maximum characters of the input or result of a step."""
@@ -144,7 +144,7 @@ def brief_answer(tool_input: BriefInput, access: SessionAccess) -> Generator[str
 
 
 def show_answer(tool_input: ShowInput, access: SessionAccess) -> Generator[str, None, None]:
-    """Yield the newest sessions, the turns of one, one turn, or one record."""
+    """Yield the newest sessions, the turns of a session, one turn, or one record."""
     if not tool_input.session:
         yield from _newest_sessions(tool_input, access)
         return

@@ -130,7 +130,7 @@ def _error_handler(app_state: AppState) -> Callable[[Request, Exception], Awaita
 
 
 def _recover_index(app_state: AppState, error: Exception) -> bool:
-    """Replace a damaged index by a new one. Return whether the index was damaged."""
+    """Replace a damaged index with a new one. Return whether the index was damaged."""
     from steno.index.recovery import recover
 
     if not recover(error, app_state.home.folder):

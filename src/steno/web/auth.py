@@ -70,7 +70,7 @@ class LoginKeys:
         return True
 
     def is_authenticated(self, cookies: str, bearer: str = "") -> bool:
-        """Return whether the headers contain the token. If the cookie is repeated, any may match."""
+        """Return whether the headers contain the token. If the cookie is repeated, one match suffices."""
         pairs = (pair.partition("=") for pair in cookies.split(";"))
         tokens = [value.strip() for name, _, value in pairs if name.strip() == self.cookie]
         kind, _, credentials = bearer.partition(" ")

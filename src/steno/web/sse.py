@@ -15,7 +15,7 @@ QUIET_SECONDS: Final = 15.0
 """Seconds without changes after which a stream checks again and sends a keep-alive."""
 _MAX_PAUSE: Final = 10.0
 _PAUSE_FACTOR: Final = 4.0
-"""Pause after an event relative to the time it took, as long sessions are slow to render."""
+"""Ratio of the pause after an event to the time spent on the event, as long sessions are slow to render."""
 
 
 def stream_response(events: AsyncGenerator[bytes]) -> StreamingResponse:
@@ -30,6 +30,6 @@ def encode_event(kind: str, data: dict[str, Any], event_id: str = "") -> bytes:
 
 
 async def pause_since(started: float, min_pause: float) -> None:
-    """Sleep in proportion to the work done since `started` (of `perf_counter`)."""
+    """Sleep in proportion to the time since `started` (a value of `perf_counter`)."""
     elapsed = perf_counter() - started
     await asyncio.sleep(min(_MAX_PAUSE, max(min_pause, elapsed * _PAUSE_FACTOR)))

@@ -11,7 +11,7 @@ from steno.store.atomic import read_cache, write_cache
 
 _FOLDER: Final = "templates"
 _FINGERPRINT_SIZE: Final = 16
-"""Bytes of the fingerprint; damaged entries and those of other releases are recompiled."""
+"""Length of the fingerprint in bytes. Templates are recompiled if their entry is damaged or from another release."""
 
 
 class TemplateCache(BytecodeCache):

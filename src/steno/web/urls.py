@@ -112,7 +112,7 @@ class Links:
         return _with_query("/usage", query)
 
     def usage_lines(self, **query: str | int | None) -> str:
-        """Return the URL of the responses of a figure."""
+        """Return the URL of the responses that a usage figure counts."""
         return _with_query("/usage/lines", query)
 
     def usage_calls(self, **query: str | int | None) -> str:

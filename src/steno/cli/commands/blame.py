@@ -40,7 +40,7 @@ def blame_lines(
 ) -> Iterator[StyledLine]:
     """Yield each line of a file with its origin, then a legend of the origins.
 
-    `summary` omits the lines, `untruncated` does not cut long ones.
+    `summary` omits the lines, `untruncated` keeps long lines in full.
     """
     if not result.lines:
         yield ["The file is empty."]

@@ -56,7 +56,7 @@ _MIN_TEXT_WIDTH: Final = 8
 
 
 def turn_notes(turn: "BriefTurn") -> Iterator[str]:
-    """Yield a line for each compaction, and one for files known to have changed only from backups."""
+    """Yield a line for each compaction, and a line for files whose changes are known only from backups."""
     yield from map(_compaction_text, turn.compactions)
     if turn.work.snapshot_files:
         paths = ", ".join(turn.work.snapshot_files)
@@ -412,7 +412,7 @@ def _resolution(trouble: "Failure") -> str:
 
 
 _DEFAULT_SESSIONS: Final = 10
-"""Sessions in a brief by --project, --since or --until, without --last."""
+"""Maximum sessions in a brief with --project, --since or --until, but without --last."""
 _HELP: Final = """\
 Summarize sessions: work, decisions and open items.
 
@@ -537,7 +537,7 @@ def _usage_query(options: _BriefOptions) -> "UsageQuery":
 def _selected_sessions(
     names: tuple[str, ...], options: _BriefOptions, query: "UsageQuery | None", root: tuple[str, ...], *, demo: bool
 ) -> "tuple[list[SessionFile], int]":
-    """Return the selected sessions, and how many more match."""
+    """Return the selected sessions, and the number of other sessions that match."""
     from steno.report.brief.brief_builder import max_sessions_for, select_sessions, session_file_of
     from steno.store.session_lookup import find
 

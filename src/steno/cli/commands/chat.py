@@ -101,7 +101,7 @@ def check_option_files(options: "AgentOptions") -> None:
 def _check_json_option(option: str, value: str, *, required_key: str = "") -> None:
     """Check that a value is empty, a JSON object, or the path of a JSON file.
 
-    A `required_key` must hold an object.
+    If `required_key` is given, the value of that key must be an object.
     """
     if not value.strip():
         return
@@ -258,7 +258,7 @@ def _check_new_id(session_id: str, config: str) -> None:
     """Check that a new session ID is a UUID that no session uses.
 
     Raises:
-        BadRequest: it is not a lower-case UUID, or a session has it.
+        BadRequest: it is not a lower-case UUID, or a session already has it.
     """
     import uuid
 
@@ -537,7 +537,7 @@ def _restore_files(chat_options: ChatOptions) -> None:
 
 
 def agent_options(chat_options: ChatOptions) -> "AgentOptions":
-    """Return the agent options for the options of a call."""
+    """Return the agent options for the command-line options."""
     from steno.agent.config.agent_options import AgentOptions
     from steno.agent.config.models import check_alias
     from steno.agent.context.token_usage import TurnLimits
@@ -582,7 +582,7 @@ def _read_piped_input() -> str:
 
 
 def _compose_prompt(arguments: tuple[str, ...], piped: str) -> str:
-    """Join the arguments and the piped input to a prompt."""
+    """Join the arguments and the piped input into a prompt."""
     prompt = "\n\n".join(part for part in (" ".join(arguments), piped) if part)
     if not prompt.strip():
         raise BadRequest("no prompt given", hint='Example: `steno chat -p "What is in here?"`.')

@@ -77,7 +77,7 @@ def read_token(file: str | None) -> str:
     """Return the token for other machines; "" without one.
 
     Raises:
-        BadRequest: it is too short, or other users can read the file.
+        BadRequest: the token is too short, or other users can read the file.
         Unreadable: the file cannot be read.
     """
     # Child processes must not inherit the token.

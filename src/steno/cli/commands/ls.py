@@ -50,7 +50,7 @@ class _SessionRow(msgspec.Struct):
 
 
 class _Listing(msgspec.Struct):
-    """The rows to show, and counts of the omitted ones."""
+    """The rows to show, and counts of the omitted rows."""
 
     rows: list[_SessionRow]
     total: int

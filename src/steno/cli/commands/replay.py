@@ -143,7 +143,7 @@ async def _run_server(
 
 
 class _ReplayReporter:
-    """Counts requests, refusals and drift; subclasses print them."""
+    """Counts requests, rejected requests and drift; subclasses print them."""
 
     def __init__(self) -> None:
         self.request_count = 0

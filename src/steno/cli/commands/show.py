@@ -54,7 +54,7 @@ class _ShowOptions(msgspec.Struct):
 
 
 class _ShowCommand(click.Command):
-    """A command that rejects several views; click would silently use the last."""
+    """A command that rejects more than one view; click would silently use the last one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments and check that at most one view is given."""

@@ -77,8 +77,8 @@ class LiveTranscript:
     ) -> Iterator[StyledLine]:
         """Yield the lines of a batch of events.
 
-        With `is_history`, records are read again from the files; otherwise the followers still hold
-        them. Files in `stale_paths` are not waiting for input.
+        With `is_history`, records are read again from the files; otherwise the followers still hold the
+        records. Files in `stale_paths` are not waiting for input.
         """
         transcripts: dict[str, Transcript] = {}
         if is_history:
@@ -258,7 +258,7 @@ def _narrow_verb_column(column: int, context: _EventContext) -> int:
 
 
 def _last_turn_ends(events: Sequence[SourcedEvent]) -> set[int]:
-    """Return the indexes of turn ends that no later turn of the same file follows."""
+    """Return the index of the last `turn` or `end` event of each file."""
     last: dict[str, int] = {}
     for index, sourced in enumerate(events):
         if sourced.event.kind in ("turn", "end"):
@@ -431,7 +431,7 @@ class _SingleSessionSource:
         return _merge_by_time(events, *(self._agent_events(agent, events) for agent in agents))
 
     def _agent_events(self, file: DiscoveredFile, events: Sequence[SourcedEvent]) -> list[SourcedEvent]:
-        """Return the events of a sub-agent since the first of these events."""
+        """Return the events of a sub-agent since the earliest of `events`."""
         event_times = [event_item.event.time for event_item in events if event_item.event.time is not None]
         if not event_times:
             self.multi_tail.ignore(file)

@@ -81,7 +81,7 @@ def command(color: Any = "auto", width: int | None = None, *, as_json: bool = Fa
     """Show token usage and cost.
 
     Each response counts once, even if several records or files contain it; if they differ, the
-    highest figures count. Usage of sub-agents counts for the session that started them. Deleted
+    highest figures count. Usage of sub-agents counts towards the session that started them. Deleted
     files still count, except with --no-index.
 
     Days are in local time. --since and --until mean whole days unless they include hours.

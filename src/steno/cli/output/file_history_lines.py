@@ -57,7 +57,7 @@ def touched_file_lines(rows: Sequence[TouchedFile], width: int, now: float, *, h
 
 
 def _source_columns(rows: Sequence[TouchedFile | SessionFileTouches]) -> list[Column]:
-    """Return a column that marks files known only from backups, if there are any."""
+    """Return the column that marks files known only from backups, if any."""
     marks = [f"snapshot ({row.backups})" if row.source == "snapshot" else "" for row in rows]
     return [Column("SOURCE", marks, "yellow", min_flexible_width=30)] if any(marks) else []
 
@@ -116,7 +116,7 @@ def _turn_ranges(touch: SessionFileTouches) -> str:
 
 
 def _number_ranges(numbers: list[int]) -> list[str]:
-    """Join consecutive numbers to ranges.
+    """Join consecutive numbers into ranges.
 
     >>> _number_ranges([1, 2, 3, 7])
     ['1-3', '7']

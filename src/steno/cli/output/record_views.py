@@ -81,7 +81,7 @@ def _damage_json(damage: Damage) -> dict[str, Any]:
 
 
 def piece_line(number: int, piece: Piece, width: int) -> Iterator[StyledLine]:
-    """Yield a line for a record or gap, and one for each damage."""
+    """Yield a line for a record or gap, and a line for each kind of damage in it."""
     size = pad(humanize.size(piece.length), 7, right=True)
     head: StyledLine = [(pad(f"{number:,}", 6, right=True), "dim"), "  ", (size, "dim"), "  "]
     if isinstance(piece, Record):
@@ -334,7 +334,7 @@ _CONTEXT_STEPS: Final = 3
 _EXCERPT_WIDTH: Final = 84
 _MAX_RECORD_LINES: Final = 200
 _MAX_OFFSET_DIGITS: Final = 19
-"""Longer numbers are not byte offsets."""
+"""Maximum digits of a byte offset."""
 
 
 class RecordLocation(msgspec.Struct):
@@ -348,7 +348,7 @@ class RecordLocation(msgspec.Struct):
 
 
 def locate_record(session: Session, reference: str, agent: str | None = None) -> RecordLocation:
-    """Return the position of a record, by its ID, the first characters of it, or a byte offset.
+    """Return the position of a record, by its ID, the first characters of its ID, or its byte offset.
 
     Raises:
         NotFound: no record matches.

@@ -470,7 +470,7 @@ class SessionTranscript:
     def header_lines(
         self, turns: list[Turn], *, branch: int | None = None, agent: str | None = None
     ) -> Iterator[StyledLine]:
-        """Yield the title of the session, and figures of some turns."""
+        """Yield the title of the session, and the figures of the given turns."""
         summary, width = self._summary, self._screen.width
         yield [(one_line(self._title(turns), width), "bold")]
         if agent:

@@ -70,7 +70,7 @@ async def _rewind(chat: "Chat", _arguments: str) -> None:
 
 
 def _plan_lines(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) -> list[StyledLine]:
-    """Return the diff of restoring the files to a prompt."""
+    """Return the diff that restoring the files to a prompt would apply."""
     try:
         plan = [file_restore for file_restore in checkpointer.plan(prompt) if file_restore.action != "unchanged"]
     except StenoError:

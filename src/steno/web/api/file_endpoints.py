@@ -60,7 +60,7 @@ def list_files(app_state: AppState, _path: dict[str, str], parameters: FileParam
 
 
 def _ranked_files(index: SessionIndex, choice: TouchedFilter) -> list[tuple[_Rank, TouchedFile]]:
-    """Return the files with their sort ranks, which are unique."""
+    """Return the files in order, each with its unique sort rank."""
     ranked = ((_rank(file, choice.sort), file) for file in list_touched_files(index.connection, choice))
     return sorted(ranked, key=lambda pair: pair[0])
 
@@ -84,7 +84,7 @@ def _cursor_position(rank: _Rank) -> tuple[int, int, str, str]:
 
 
 def _rank_at(position: Sequence[int | str], ranked_files: Sequence[tuple[_Rank, TouchedFile]]) -> _Rank:
-    """Return the rank of a cursor position. Compare a missing long path by its beginning."""
+    """Return the sort rank of a cursor position. A long path that no longer exists is compared by its beginning."""
     number, last, path, tag = position
     if not (isinstance(number, int) and isinstance(last, int) and isinstance(path, str) and isinstance(tag, str)):
         raise invalid_cursor()
@@ -133,7 +133,7 @@ def file_history(app_state: AppState, path: dict[str, str], parameters: Paged) -
 
 
 def _start_after(history: History, name: object) -> int:
-    """Return the index after a version. Older versions may have been added since.
+    """Return the index of the version after a named one. Older versions may have been added since the last page.
 
     Raises:
         BadRequest: The version no longer exists.

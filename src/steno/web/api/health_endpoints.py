@@ -81,7 +81,7 @@ def _session_schema(named: AffectedSession, sessions: dict[str, tuple[str, str]]
 
 
 def get_drift(app_state: AppState, _path: dict[str, str], _parameters: Parameters) -> DriftReport:
-    """Return the content of files that is not in the catalogue."""
+    """Return the drift of all files: content that is not in the catalogue."""
     app_state.health_monitor.start_check()
     inspections = app_state.health_monitor.inspections
     files = {

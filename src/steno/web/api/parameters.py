@@ -34,7 +34,7 @@ _VALUE_HINTS: Final = {
     "cursor": "Omit it to get the first page.",
     "has": f"One or more of {', '.join(_FEATURES)}, separated by commas.",
 }
-"""Hints on parameters with a pattern."""
+"""Hints for parameters that must match a pattern."""
 _MAX_SHOWN: Final = 40
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -82,7 +82,7 @@ _P = TypeVar("_P", bound="Parameters")
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True):
-    """No parameters; the base of all others."""
+    """Base class of all parameter types, without parameters."""
 
 
 class Paged(Parameters, frozen=True, kw_only=True):
@@ -287,13 +287,13 @@ class _Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 
 def make_cursor(path: str, parameters: Paged, *position: int | str) -> str:
-    """Return the cursor of the page after a position in the list."""
+    """Return the cursor of the page that follows a position in the list."""
     packed = msgspec.json.encode(_Cursor(_parameters_digest(path, parameters), list(position)))
     return urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def read_cursor(path: str, parameters: Paged, length: int) -> list[Any] | None:
-    """Return the position of a cursor with `length` parts; None without a cursor.
+    """Return the list position in a cursor, which has `length` parts; None without a cursor.
 
     Raises:
         BadRequest: The cursor is invalid, or belongs to other parameters.
@@ -314,7 +314,7 @@ def read_cursor(path: str, parameters: Paged, length: int) -> list[Any] | None:
 
 
 def invalid_cursor() -> BadRequest:
-    """Return the error for a cursor that no list returned."""
+    """Return the error for a cursor that the API did not create."""
     return BadRequest("cursor: not a cursor of this API", hint=FIRST_PAGE)
 
 
@@ -334,16 +334,16 @@ def _is_valid_part(part: int | str) -> bool:
 
 
 def _parameters_digest(path: str, parameters: Paged) -> str:
-    """Return a digest of the list of a cursor."""
+    """Return a digest of the path and the filters of a list; a cursor is only valid for the same digest."""
     values = msgspec.to_builtins(parameters)
     filters = [(name, value) for name, value in sorted(values.items()) if name not in _PAGING_PARAMETERS]
     return blake2b(msgspec.json.encode([path, filters]), digest_size=8).hexdigest()
 
 
 def projects_matching(index: SessionIndex, text: str | UnsetType) -> tuple[str, ...] | None:
-    """Return the projects with an ID or path, else those whose path contains the text.
+    """Return the projects whose ID or path equals the text, else those whose path contains it.
 
-    None means all projects.
+    Return None for all projects.
     """
     if not isinstance(text, str):
         return None
@@ -354,7 +354,7 @@ def projects_matching(index: SessionIndex, text: str | UnsetType) -> tuple[str, 
 
 
 def period_start(name: str, text: str | UnsetType, now: float) -> int | None:
-    """Return the start of a time in milliseconds.
+    """Return the start of a period in milliseconds.
 
     Raises:
         BadRequest: The time is invalid; the message names the parameter.
@@ -363,7 +363,7 @@ def period_start(name: str, text: str | UnsetType, now: float) -> int | None:
 
 
 def period_end(name: str, text: str | UnsetType, now: float) -> int | None:
-    """Return the end of a time in milliseconds, exclusive; a date ends with its day.
+    """Return the exclusive end of a period in milliseconds; for a date, the end of that day.
 
     Raises:
         BadRequest: The time is invalid; the message names the parameter.

@@ -41,7 +41,7 @@ def encode(value: Model) -> bytes:
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Return a value with unpaired surrogates replaced; texts keep their length."""
+    """Return a value with unpaired surrogates replaced; strings keep their length."""
     if isinstance(value, str):
         return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):

@@ -13,7 +13,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """The base of all responses."""
+    """Base class of all responses."""
 
 
 class ErrorBody(Model, frozen=True, kw_only=True):
@@ -430,7 +430,7 @@ class Excerpt(Model, frozen=True, kw_only=True):
 
 
 class Hit(Model, frozen=True, kw_only=True):
-    """A message that contains all words."""
+    """A message that contains all words of the query."""
 
     session: Annotated[str, Meta(description="The key of the session.")]
     session_id: str

@@ -184,7 +184,7 @@ class _HitSession(msgspec.Struct, frozen=True):
 
 
 def _hit_sessions(index: SessionIndex, messages: list[int]) -> dict[int, _HitSession]:
-    """Return the sessions of some messages, by file."""
+    """Return the sessions of some messages, by file ID."""
     files = sorted({message >> FILE_ID_SHIFT for message in messages})
     keys = session_keys(index.connection, files)
     rows = index.connection.execute(_SESSIONS_SQL, (json_array(files),))

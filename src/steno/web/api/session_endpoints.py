@@ -86,7 +86,7 @@ def open_session_by_key(
     With `with_costs`, also compute its cost and find the previous and next session.
 
     Raises:
-        NotFound: It does not exist, or its file was deleted and not archived.
+        NotFound: The session does not exist, or its file was deleted and not archived.
         Unreadable: The file cannot be read.
     """
     params = session_page_params(key, agent if isinstance(agent, str) else "", {})
@@ -301,7 +301,7 @@ def _subagent_schema(view: SessionView, subagent: Thread) -> Agent:
 
 
 class _FileTotals(msgspec.Struct):
-    """The changes of a file, while they are summed."""
+    """Running totals of the reads and changes of a file."""
 
     reads: int = 0
     edits: int = 0
@@ -338,7 +338,7 @@ def _changed_files(view: SessionView) -> list[ChangedFile]:
 
 
 def _add_touches(files: dict[str, _FileTotals], steps: Iterable[SessionStep]) -> Iterable[_FileTotals]:
-    """Add the file uses of some steps, and yield the file of each."""
+    """Add the file accesses of some steps to the totals, and yield the totals of each accessed file."""
     for step in steps:
         touch = step.touch
         if touch is None:
@@ -386,7 +386,7 @@ def _findings_schema(session_ref: SessionRef) -> Findings:
 
 
 _steps_cache: Final[WeakKeyDictionary[sessions.Session, list[Step]]] = WeakKeyDictionary()
-"""Steps of open, unchanged sessions."""
+"""Cached steps of open, unchanged sessions."""
 
 
 def list_turns(app_state: AppState, path: dict[str, str], parameters: TurnParameters) -> TurnList:

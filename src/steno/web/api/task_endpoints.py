@@ -1,4 +1,4 @@
-"""`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as in the published description.
+"""`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as the published description for frago defines them.
 
 The index selects the sessions by the list rule (`session.step_records`). The figures of a task require its
 steps, so each file of a page is read once.
@@ -42,7 +42,7 @@ _MAX_CACHED: Final = 100_000
 _MAX_TOP_TOOLS: Final = 5
 _COUNTS_SQL: Final = "SELECT step_records, calls FROM sessions WHERE file = ?"
 _FILE_STATE_SQL: Final = "SELECT size, mtime, device, inode, gone FROM files WHERE id = ?"
-"""Identifies the state of a file, as in the index."""
+"""Selects the columns that identify the state of a file."""
 _STEP_TYPES: Final[dict[str, StepType]] = {
     "USER_MESSAGE": "user_message",
     "ASSISTANT_MESSAGE": "assistant_message",

@@ -43,7 +43,7 @@ _IMAGE_PREFIX = "image/"
 
 
 class FileLinks(Links):
-    """URLs without a server; empty for pages that are not exported."""
+    """URLs for exported pages; empty for pages that are not exported."""
 
     live = False
 
@@ -122,7 +122,7 @@ _PLACEHOLDER: Final = "\0"
 
 
 class DeferredPieces:
-    """Page parts as bytes, numbered."""
+    """Numbered page parts, as bytes."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -194,7 +194,7 @@ def assemble_page(template: str, links: Links, deferred: DeferredPieces, **value
 
 
 _FAR_FUTURE: Final = 4e9
-"""A time at which no day counts as today, as a page is read later than it is exported."""
+"""A current time so late that no date is shown as "today": exported pages are read on later days."""
 _MAX_PAGE_LENGTH: Final = 1_500_000
 """Maximum characters per page of a split session."""
 _STEP_LINE_LENGTH: Final = 400
@@ -449,7 +449,7 @@ _INDEX_FILE: Final = "index.html"
 _GC_INTERVAL_BYTES: Final = 64_000_000
 """Bytes of sessions between garbage collections."""
 _MAX_HIGHLIGHTED_SESSIONS: Final = 24
-"""Maximum sessions with code highlighted during the export; otherwise the pages highlight it when shown."""
+"""Maximum sessions whose code is highlighted during the export; in larger exports, pages highlight it when shown."""
 
 
 class _IndexRow(msgspec.Struct):
@@ -509,7 +509,7 @@ def render_pages(files: Sequence[DiscoveredFile], job: ExportJob) -> Iterator[tu
 
 @contextmanager
 def _with_manual_gc(files: Sequence[DiscoveredFile]) -> Generator[Iterator[DiscoveredFile]]:
-    """Yield files with garbage collection only between them, as little is freed within one.
+    """Yield files, and collect garbage only between files, as little is freed while a file is exported.
 
     Existing objects are excluded from collection for speed.
     """

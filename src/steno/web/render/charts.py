@@ -1,4 +1,4 @@
-"""Charts as SVG: geometry in attributes, colour in classes, so the CSP allows no inline styles.
+"""Charts as SVG: geometry in attributes, colour in classes, because the CSP forbids inline styles.
 
 Marks link to the data behind them; a chart with links is a group, so the links stay accessible.
 """
@@ -47,7 +47,7 @@ def sparkline(values: Sequence[int], failed: Collection[int] = ()) -> Markup:
 
 
 def meter(share: float, kind: str = "fa") -> Markup:
-    """Draw a fill level."""
+    """Draw a bar that is filled to a share from 0 to 1."""
     body = Markup('<rect class="rest" width="100" height="4"/><rect class="{}" width="{}" height="4"/>').format(
         kind, format_length(min(1.0, max(0.0, share)) * 100)
     )
@@ -61,7 +61,7 @@ _HOUR: Final = 3_600_000
 _CENTS: Final = 2
 _DIGITS: Final = 6
 _AXIS_MINIMA: Final = (0.0, 0.5, 0.9)
-"""Possible lower ends of a share axis."""
+"""Possible minimum values of an axis of shares."""
 _MAX_BAR_WIDTH: Final = 64
 """Maximum width of a bar."""
 _SPARSE_POINTS: Final = 2
@@ -116,7 +116,7 @@ def _chart_svg(width: float, height: float, body: Iterable[str], label: str, kin
 
 
 def _linked(href: str, title: str, body: str, *, is_tab_stop: bool = True) -> str:
-    """Return marks in a link; some are excluded from the tab order."""
+    """Return marks in a link; without `is_tab_stop`, the link is not in the tab order."""
     title_html = f"<title>{escape_markup(title)}</title>"
     if not href:
         return f"<g>{title_html}{body}</g>"
@@ -170,7 +170,7 @@ def year_heatmap(days: Sequence[HeatmapDay], label: str) -> Markup:
 
 
 def axis_step(highest: float) -> float:
-    """Return the step of an axis with at most four steps.
+    """Return the interval between the marks of an axis with at most four intervals.
 
     >>> axis_step(21.9), axis_step(0.11), axis_step(0)
     (6.0, 0.03, 0.25)
@@ -238,7 +238,7 @@ def _stacked_bar(
 
 
 def _time_labels(labels: Sequence[str], slot: float, y: float, plot_width: float) -> Iterable[str]:
-    """Yield axis labels that do not overlap, always with the last one."""
+    """Yield axis labels that do not overlap, always including the last one."""
     stride = max(1, -(-_LABEL_WIDTH // max(1, int(slot))))
     last = len(labels) - 1
     for position, label in enumerate(labels):
@@ -255,7 +255,7 @@ def share_line(
     width: float = 420,
     height: float = 236,
 ) -> Markup:
-    """Draw shares from 0 to 1 over time, with a dashed mean and a label on the lowest."""
+    """Draw shares from 0 to 1 over time, with a dashed line at the mean and a label at the lowest value."""
     left, right, bottom, top = 34.0, 8.0, 22.0, 8.0
     plot_width, plot_height = width - left - right, height - bottom - top
     values = [mark.value for mark in marks if mark.value is not None]

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 _MAX_HIGHLIGHTED: Final = 120_000
-"""Characters; longer texts are not highlighted."""
+"""Maximum characters of a highlighted text."""
 _MAX_LINE: Final = 2_000
-"""Characters; texts with a longer line are usually generated and slow to highlight."""
+"""Maximum characters of a line; texts with longer lines are usually generated and slow to highlight."""
 _MAX_SECONDS: Final = 0.25
 """Seconds to highlight one text, as some lexers are very slow; the rest is not highlighted."""
 _CHECK_EVERY: Final = 64

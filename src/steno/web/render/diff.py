@@ -18,7 +18,7 @@ from steno.web.render.code import client_highlight_class, highlighted_lines
 
 _TOKEN: Final = re.compile(r"\w+|\s+|.", re.DOTALL)
 _CHANGE_BLOCK: Final = re.compile(r"-[-\\]*+(\+[+\\]*+)?")
-"""Consecutive removed and added lines by their signs, with notes among them."""
+"""Matches the signs of consecutive removed lines and the added lines after them, including `\\` notes."""
 _MAX_MARKED_LINE: Final = 600
 """Characters."""
 _MOST_WORDS: Final = 200
@@ -35,7 +35,7 @@ class ChangeMarker:
 
     def __init__(self, max_comparisons: int = 400) -> None:
         self._comparisons_left = max_comparisons
-        """Remaining comparisons of lines."""
+        """Number of lines that may still be compared."""
 
     def pairs(self, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield the indexes of removed lines and of the added lines that replace them."""
@@ -106,7 +106,7 @@ _NO_NEWLINE: Final = "\0"
 """Marks a last line without a line end during the comparison."""
 _NO_NEWLINE_NOTE: Final = "\\ No newline at end of file"
 _MAX_LINE: Final = 2_000
-"""Characters; longer lines are cut."""
+"""Maximum characters of a line; longer lines are cut."""
 _TABLE_START: Final = ' tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
 _NEXT_CELL: Final = '</td><td class="no">'
 _EQUAL_CELLS: Final = '</td><td class="sg"> </td><td>'
@@ -156,7 +156,7 @@ def diff_texts(old: str, new: str, *, context: int = 3) -> list[Hunk]:
 
 
 def _lines(text: str, other: str) -> list[str]:
-    """Return the lines of a text; mark a last line without a line end if the other text has one."""
+    """Return the lines of a text; mark a missing line end at the end of the text if the other text has one."""
     if not text:
         return []
     alone = bool(other) and other.endswith("\n") and not text.endswith("\n")

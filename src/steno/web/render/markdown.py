@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _MAX_LENGTH: Final = 100_000
-"""Characters; longer texts are shown as plain text."""
+"""Maximum characters of a converted text; longer texts are shown as plain text."""
 _MAX_HIGHLIGHTED: Final = 60_000
 """Maximum characters of highlighted code per text."""
 _MARKDOWN_CHARACTERS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]")
@@ -104,7 +104,7 @@ def _link_open(self: "RendererHTML", tokens: "Sequence[Token]", position: int, o
 
 
 def _link_close(self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any) -> str:
-    """Close a link or its replacement. Links do not nest, so it belongs to the last one opened."""
+    """Close a link or its replacement. Links do not nest, so the end belongs to the last opened link."""
     opening = next(tokens[back] for back in range(position - 1, -1, -1) if tokens[back].type == "link_open")
     if str(opening.attrs.get("href", "")).lower().startswith(_LINK_SCHEMES):
         return self.renderToken(tokens, position, options, env)
@@ -112,7 +112,7 @@ def _link_close(self: "RendererHTML", tokens: "Sequence[Token]", position: int, 
 
 
 def _image(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any) -> str:
-    """Show the description and address of an image. Do not load it, as that would reveal the reader."""
+    """Show the description and address of an image. Do not load it, as a request would reveal the reader."""
     token = tokens[position]
     address = str(token.attrs.get("src", ""))
     return str(Markup('<span class="dim">[image: {} <code>{}</code>]</span>').format(token.content, address))

@@ -287,7 +287,7 @@ class _VersionView(msgspec.Struct, frozen=True, kw_only=True):
     record_url: str
     prompt: str
     prompt_rest: str
-    """The rest of a long prompt."""
+    """The part of a long prompt that `prompt` omits."""
 
 
 def file_page(app_state: AppState, request: Request) -> Response:
@@ -417,7 +417,7 @@ def _version_options(history: History, now: float) -> list[_VersionOption]:
 
 
 def _first_row(entries: list[TimelineEntry], name: str, start_text: str) -> int:
-    """Return the index of the first row, from the URL or so that the selected version is visible."""
+    """Return the index of the first row, from the URL, or chosen so that the selected version is visible."""
     requested = parse_number(start_text, -1)
     if requested >= 0:
         return min(requested, max(0, len(entries) - 1))

@@ -62,7 +62,7 @@ class _CaseGroup(msgspec.Struct, frozen=True):
 
 
 class _CheckLine(msgspec.Struct, frozen=True):
-    """A line of the doctor list."""
+    """The result of one check, as a line."""
 
     ok: bool
     text: str

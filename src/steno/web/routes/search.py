@@ -128,9 +128,9 @@ def search_sessions(app_state: AppState, index: SessionIndex, params: SessionLis
 
 
 def title_matches(index: SessionIndex, params: SessionListParams) -> tuple[SessionListPage | None, list[int]]:
-    """Return the first sessions with matching titles, and the file IDs of all.
+    """Return the first sessions with matching titles, and the file IDs of all sessions with matching titles.
 
-    Queries with filters that do not apply to titles match none.
+    Queries with filters that do not apply to titles match no session.
 
     Raises:
         BadRequest: The query is invalid.

@@ -42,7 +42,7 @@ from steno.web.views.step_view import RenderOptions
 from steno.web.views.turn_view import all_branches, branch_view, sections_around, sections_between, turn_view
 
 _MAX_RECORDS_WITH_PANEL = 4_000
-"""Records; the side panel of a longer session is loaded after the page."""
+"""Maximum records of a page that includes the side panel; for longer sessions, it is loaded after the page."""
 
 
 def session_page(app_state: AppState, request: Request) -> Response:
@@ -105,7 +105,7 @@ def _full_page(app_state: AppState, opened_session: OpenedSession, target: str =
 def _common_values(
     params: SessionPageParams, session_ref: SessionRef, indexed: SessionIndexInfo, head: SessionHeader
 ) -> dict[str, Any]:
-    """Return template values for all variants of the page."""
+    """Return the template values that all variants of the page share."""
     return {
         "here": "session",
         "params": params,
@@ -138,7 +138,7 @@ def _start_turn(view: SessionView, params: SessionPageParams, head: SessionHeade
 
 
 def _unlinked_subagents(view: SessionView, options: RenderOptions) -> list[tuple[str, str]]:
-    """Return the sub-agents without a known tool call, to link to them separately."""
+    """Return the sub-agents without a known tool call, which are linked separately."""
     if view.subagent is not None:
         return []
     return [
@@ -239,7 +239,7 @@ def findings_section(app_state: AppState, request: Request) -> Response:
 
 
 def _subagent_ref(app_state: AppState, params: SessionPageParams, session_ref: SessionRef) -> SessionRef:
-    """Return the file of a sub-agent; its session's file if it has none."""
+    """Return the file of a sub-agent, or the session file if the sub-agent has no separate file."""
     with app_state.index() as index:
         try:
             return app_state.subagent_ref(index, params.key, params.agent)
@@ -249,7 +249,7 @@ def _subagent_ref(app_state: AppState, params: SessionPageParams, session_ref: S
 
 _MIN_PAUSE: Final = 0.2
 _MAX_TURNS: Final = 12
-"""Turns per event; of more new turns, only the last ones are rendered in full."""
+"""Maximum new turns that are rendered in full per event; earlier new turns are folded."""
 
 
 class _Client(msgspec.Struct):

@@ -109,7 +109,7 @@ def usage_page(app_state: AppState, request: Request) -> Response:
 def _values(
     app_state: AppState, index: SessionIndex, params: UsagePageParams, index_stamp: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Return the values that are valid for one state of the index and one day."""
+    """Return the template values, which change only with the index and the current day."""
     connection, prices = index.connection, app_state.prices
     everything = app_state.index_cache.get(index_stamp, "daily", lambda: daily_usage(connection, prices))
     days = app_state.index_cache.get(
@@ -222,7 +222,7 @@ def _period_rows(report: UsageReport, step: Any, first: date, last: date) -> lis
 
 
 def _median(costs: list[int]) -> int:
-    """Return the median cost."""
+    """Return the median of some costs."""
     ranked = sorted(costs)
     return ranked[len(ranked) // 2] if ranked else _NO_COST
 

@@ -25,7 +25,7 @@ _SESSION_SQL: Final = "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions 
 
 
 class NotReady(NotFound):
-    """The index does not exist yet and is being built."""
+    """Raised while the index is built for the first time."""
 
 
 class IndexStatus(msgspec.Struct):
@@ -103,7 +103,7 @@ class AppState:
         """Return a session by its URL key.
 
         Raises:
-            NotFound: It does not exist.
+            NotFound: The session does not exist.
         """
         name, file_number = parse_session_key(key)
         if not name and file_number is not None:
@@ -119,7 +119,7 @@ class AppState:
         """Return a sub-agent that has a separate file.
 
         Raises:
-            NotFound: It does not exist.
+            NotFound: The sub-agent does not exist, or has no separate file.
         """
         try:
             session_ref = self.session_ref(index, key)

@@ -48,7 +48,7 @@ class IndexCache:
         self._results: dict[Hashable, Any] = {}
 
     def get(self, index_stamp: Hashable, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """Return a result. `index_stamp` must be read before the data of the result."""
+        """Return a cached result, or compute it. `index_stamp` must be read before the data of the result."""
         with self._lock:
             if index_stamp != self._stamp:
                 self._stamp, self._results = index_stamp, {}
@@ -77,7 +77,7 @@ class LruCache:
             return key in self._results
 
     def get(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """Return a result. Concurrent calls may both compute it, without waiting for each other."""
+        """Return a cached result, or compute it. Concurrent calls may both compute it."""
         with self._lock:
             if key in self._results:
                 return self._results[key]

@@ -20,7 +20,7 @@ from steno.report.health_report import HealthReport, health_of, inspect_session
 from steno.store.discovery import DiscoveredFile, Problem
 
 _MIN_INTERVAL: Final = 5.0
-"""Seconds; a check that ended less than this ago is not repeated."""
+"""Minimum seconds between the end of a check and the start of the next one."""
 _REPORT_INTERVAL: Final = 0.5
 """Seconds between progress updates."""
 _READS_PER_BYTE: Final = 2
@@ -45,7 +45,7 @@ class _Stopped(StenoError):
 
 
 class HealthMonitor:
-    """The results of the last check of all sessions."""
+    """Checks all sessions in the background, and holds the results."""
 
     def __init__(self, roots: tuple[str, ...], now: Callable[[], float], location_options: str = "") -> None:
         self._roots = roots

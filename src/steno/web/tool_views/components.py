@@ -20,7 +20,7 @@ _MAX_CHARACTERS: Final = 12_000
 _MAX_FULL_LINES: Final = 2_000
 _MAX_FULL_CHARACTERS: Final = 400_000
 _SLACK_LINES: Final = 4
-"""Extra lines shown in full rather than cut."""
+"""Number of lines above the limit that are still shown instead of cut."""
 _MAX_SHORT_TEXT: Final = 3_000
 """Maximum characters of names, titles and notes."""
 _MAX_ITEMS: Final = 60
@@ -46,7 +46,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """Part of a text and a label of its extent."""
+    """Part of a text, with a label of its extent and links to the rest."""
 
     text: str
     first_line: int = 1
@@ -72,7 +72,7 @@ def take_excerpt(
 ) -> Excerpt:
     """Return an excerpt of a text and links to the rest.
 
-    `offset` is that of the record with the text; used if the context has no URL. With `from_end`, return the end
+    `offset` is the offset of the record with the text, used if the context has no URL. With `from_end`, return the end
     of the text instead of the beginning.
     """
     line_limit, character_limit = (
@@ -312,7 +312,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[
 
 
 def path_list(names: Sequence[str], context: ViewContext, *, offset: int | None = None) -> tuple[SafeHtml, Excerpt]:
-    """Return file names as a list, and its extent."""
+    """Return file names as a list, and a label of its extent."""
     max_items = _MAX_FULL_ITEMS if context.full else _MAX_ITEMS
     visible = names if len(names) <= max_items + _SLACK_LINES else names[:max_items]
     excerpt = Excerpt("")

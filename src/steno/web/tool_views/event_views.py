@@ -219,7 +219,7 @@ def unknown_view(step: Step, context: ViewContext) -> SafeHtml:
 
 
 _RETRY_DISTANCE: Final = 400
-"""Number of records around a step in which its retries are searched."""
+"""Number of records before and after a step that are searched for its retries."""
 _MAX_RETRIES: Final = 50
 _HIDDEN_FIELDS: Final = ENVELOPE_FIELDS | {
     "content",

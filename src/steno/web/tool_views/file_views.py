@@ -173,7 +173,7 @@ def _numbered_text_box(call: ToolCall, path: str, offset: int) -> SafeHtml:
 _MAX_ROWS: Final = 120
 _MAX_FULL_ROWS: Final = 3_000
 _MAX_COMPARED: Final = 2_000_000
-"""Characters; longer texts are not compared."""
+"""Maximum characters of a compared text."""
 
 
 class _FileChange(msgspec.Struct, frozen=True):

@@ -193,7 +193,7 @@ def subagent_brief(step: Step, context: ViewContext) -> SafeHtml:
 
 
 def subagent_report(step: Step, context: ViewContext) -> SafeHtml:
-    """Return the usage and the report of a sub-agent, or why the report is missing."""
+    """Return the usage and the report of a sub-agent, or the reason why the report is missing."""
     if _is_notification(step):
         return _notification_view(step, context)
     call = tool_call(step, context)

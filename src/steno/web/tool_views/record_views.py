@@ -241,7 +241,7 @@ def gap_view(gap: Gap, context: ViewContext) -> SafeHtml:
 
 
 def _with_path(context: ViewContext, offset: int) -> ViewContext:
-    """Return the context with the path of a record, unless it has a path."""
+    """Return the context; if the context has no path, set it to the path of a record."""
     return context if context.path else msgspec.structs.replace(context, path=f"record/{offset}")
 
 
@@ -265,7 +265,7 @@ def _records_url(context: ViewContext, offset: int) -> str:
 
 
 def _type_count(record: Record, transcript: Transcript) -> str:
-    """Return how many records of the same type the file has."""
+    """Return the number of records in the file that have the same type."""
     count = sum(node.type == record.type and node.subtype == record.subtype for node in transcript.nodes)
     name = f"{record.type}/{record.subtype}" if record.subtype else record.type
     return f"{say.count(count, 'record')} of type {name}" if count and name else ""

@@ -93,7 +93,7 @@ def _build_entry(item: BoardItem, previous: Mapping[str, str] | None, known_stat
 
 
 def todo_view(call: ToolCall) -> SafeHtml:
-    """Return the written list, compared with the previous one."""
+    """Return the to-do list that a call wrote, compared with the previous list."""
     current = _todo_items(call.result_fields.get("newTodos")) or _todo_items(call.tool_input.get("todos"))
     previous = _todo_items(call.result_fields.get("oldTodos"))
     if not previous and "oldTodos" not in call.result_fields and call.step.call is not None:
@@ -116,7 +116,7 @@ def _todo_items(value: Any) -> list[BoardItem]:
 
 
 def _previous_todos(context: ViewContext, node: Node) -> list[BoardItem]:
-    """Return the list of the previous call; used if the result does not record it."""
+    """Return the to-do list of the previous call; used if the result does not record the previous list."""
     for use, _ in _tool_uses(context, reversed(_preceding_nodes(context, node)), ("TodoWrite",)):
         return _todo_items(use.input.get("todos"))
     return []

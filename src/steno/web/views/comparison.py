@@ -1,4 +1,4 @@
-"""Comparison of two sessions: both paths, session choices, cached sides."""
+"""Comparison of two sessions: both paths, session choices, cached data of each session."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ class PathLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldedLines(msgspec.Struct, frozen=True):
-    """Lines of which some are folded."""
+    """A list of lines, some of them folded."""
 
     head: list[PathLine]
     folded: list[PathLine]
@@ -226,7 +226,7 @@ _sides: WeakKeyDictionary[Session, SessionSide] = WeakKeyDictionary()
 
 
 def cached_side(session: Session, metadata: IndexedFacts) -> SessionSide:
-    """Return the side of a session. A changed session is reopened, so cached sides stay valid."""
+    """Return the comparison data of a session, cached: a changed session is reopened as a new object."""
     with _sides_lock:
         cached = _sides.get(session)
     if cached is not None and cached.known.project == metadata.project:

@@ -227,7 +227,7 @@ class FilePanel(msgspec.Struct, frozen=True, kw_only=True):
     views: tuple[View, ...]
     """Available views."""
     provenance: str
-    """How the content is known."""
+    """Note on the certainty of the content; may be empty."""
     added: int = 0
     removed: int = 0
     surviving_lines: tuple[int, int] | None = None

@@ -121,7 +121,7 @@ def _subagent_hit_count(subagent: Thread, terms: Sequence[str], required_bytes: 
 
 
 def locate_record(view: SessionView, params: SessionPageParams) -> str | None:
-    """Set the page parameters to the turn or branch of a record. Return an anchor, or None if it is not shown.
+    """Set the page parameters to the turn or branch of a record. Return an anchor, or None if the record is not shown.
 
     The anchor is the key of a step, else the prompt or answer of a turn.
     """

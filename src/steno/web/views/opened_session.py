@@ -36,7 +36,7 @@ class OpenedSession(msgspec.Struct):
 
 
 def render_options(params: SessionPageParams, indexed: SessionIndexInfo, *, live: bool = False) -> RenderOptions:
-    """Return the render options of page parameters."""
+    """Return the render options for page parameters."""
     return RenderOptions(params.key, links(), params.detail, params.open_steps, live, indexed.metadata.project)
 
 
@@ -85,7 +85,7 @@ def open_session(
 
 
 BIG: Final = 12 << 20
-"""Bytes; for larger files, a preview of the last turns is shown first."""
+"""Maximum bytes of a file that is shown without a preview; otherwise a preview of the last turns is shown first."""
 _TAIL: Final = 1 << 20
 _MAX_TAIL: Final = 8 << 20
 _PREVIEW_TURNS: Final = 3

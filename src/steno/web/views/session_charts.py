@@ -70,7 +70,7 @@ def context_growth_chart(context: ContextUsage) -> Markup:
 
 
 def _thin_points(points: Sequence[ContextPoint], compaction_turns: set[int]) -> list[ContextPoint]:
-    """Return a reduced number of points, always with those around a compaction."""
+    """Return a reduced number of points, always including the points around a compaction."""
     stride = max(1, -(-len(points) // _MAX_POINTS))
     last = len(points) - 1
     return [

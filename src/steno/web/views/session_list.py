@@ -245,7 +245,7 @@ def _sparkline(app_state: AppState, index: SessionIndex, session: SessionRow) ->
 
 
 def _format_time(ended: float | None, now: float, *, dated: bool) -> str:
-    """Return the time of day; the date if it is not today and not in the heading."""
+    """Return the time of day, or the date if it is neither today nor shown in the heading."""
     if ended is None:
         return ""
     if local_midnight(ended) >= local_midnight(now, 0 if dated else 6):
@@ -345,7 +345,7 @@ def _build_section(
 
 
 _MAX_VISIBLE: Final = 6
-"""Values of a facet shown before "more"."""
+"""Number of facet values shown before "more"."""
 _FEATURE_LABELS: Final[dict[SessionFeature, tuple[str, str]]] = {
     "failed": ("warn", "Failed steps"),
     "agents": ("agent", "Sub-agents"),
@@ -390,7 +390,7 @@ class FacetCounts(msgspec.Struct, frozen=True):
 
     features: dict[SessionFeature, int]
     since_counts: list[int]
-    """Sessions of any time, then since each range start."""
+    """Number of sessions of any time, then since each range start."""
     statuses: dict[str, int]
     sizes: dict[SizeClass, int]
     lengths: dict[int, int]
@@ -416,7 +416,7 @@ Facets = list[tuple[str, list[Facet], str]]
 
 
 def limit_to_files(params: SessionListParams, files: Sequence[int]) -> SessionListParams:
-    """Return the parameters, limited to sessions by file ID."""
+    """Return the parameters, limited to the sessions with some file IDs."""
     choice = msgspec.structs.replace(params.choice, among=tuple(files))
     return msgspec.structs.replace(params, choice=choice)
 
@@ -446,7 +446,7 @@ def build_facets(
 
 
 def _column_facets(counts: FacetCounts, params: SessionListParams, name: FacetName) -> list[Facet]:
-    """Return the values of a column. Only for projects, an empty value can be selected."""
+    """Return the facets of a column. An empty value can be selected only for projects."""
     chosen = getattr(params.choice, name)
     values = [value for value in counts.values[name].values if value.name or name == "project"]
     visible = values if params.open_facet == name else _first_values(values, chosen)
@@ -465,7 +465,7 @@ def _column_facets(counts: FacetCounts, params: SessionListParams, name: FacetNa
 
 
 def _first_values(values: list[ValueCount], chosen: str | None) -> list[ValueCount]:
-    """Return the first values of a long list, always with the selected value."""
+    """Return the first values of a long list, always including the selected value."""
     if len(values) <= _MAX_VISIBLE + 1:
         return values
     return values[:_MAX_VISIBLE] + [value for value in values[_MAX_VISIBLE:] if value.name == chosen]

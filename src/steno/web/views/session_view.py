@@ -1,4 +1,4 @@
-"""One conversation as pages show it: turns, branches, sub-agents, costs; and its header."""
+"""View model of one conversation: turns, branches, sub-agents, costs, header."""
 
 import threading
 from collections import OrderedDict
@@ -177,7 +177,7 @@ class SessionView:
         """Return an abandoned branch by its number.
 
         Raises:
-            NotFound: It does not exist.
+            NotFound: The branch does not exist.
         """
         if not 1 <= number <= len(self.abandoned_branches):
             raise NotFound(f"no abandoned branch {number} in this session")
@@ -272,7 +272,7 @@ def find_subagent(session: Session, name: str) -> Thread:
     """Return a sub-agent by its ID.
 
     Raises:
-        NotFound: It does not exist.
+        NotFound: The sub-agent does not exist.
     """
     subagent = next((candidate for candidate in session.all_agents if subagent_key(candidate) == name), None)
     if subagent is None:
@@ -322,7 +322,7 @@ _STATUS_LABELS: Final = {
 
 
 class SessionIndexInfo(msgspec.Struct):
-    """Data of the index about a session."""
+    """Index data of a session."""
 
     metadata: SessionIndexRow
     cost: int | None = 0

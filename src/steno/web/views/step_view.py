@@ -54,9 +54,9 @@ _STATE_ICONS: Final = {
     "denied": ("stop", "st warn"),
 }
 STEP_END: Final = SafeHtml("</div></details>\n")
-"""Closes an opened step."""
+"""HTML that closes an opened step."""
 _MAX_VERB: Final = 100
-"""Maximum characters of a verb; unknown kinds take it from the record."""
+"""Maximum characters of a verb; the verb of an unknown kind of step comes from the record."""
 _LIVE_MARK: Final = '<span class="pulse"></span>'
 
 
@@ -154,7 +154,7 @@ def _strip_markdown(text: str) -> str:
 
 
 def _is_meaningful(outcome: str) -> bool:
-    """Return whether an outcome has more than box-drawing characters."""
+    """Return whether an outcome contains letters or digits, and not only box-drawing characters."""
     return outcome[:1].isalnum() or any(map(str.isalnum, outcome))
 
 
@@ -274,7 +274,7 @@ def compaction_box(
 
 
 def compaction_html(compaction: Compaction, view: "SessionView", options: "RenderOptions", *, depth: int) -> SafeHtml:
-    """Return a compaction within a turn; without an anchor inside another step."""
+    """Return a compaction within a turn. Within another step, it has no anchor."""
     box = compaction_box(compaction, None, view, options)
     box.inside_turn = True
     if depth:
@@ -387,7 +387,7 @@ def step_body(
     params: SessionPageParams | None = None,
     depth: int = 0,
 ) -> SafeHtml:
-    """Return the content of an opened step; `params` set its extent and form."""
+    """Return the content of an opened step; `params` select the excerpt and the diff style."""
     if step.agent is not None and depth < _MAX_DEPTH:
         return _subagent_body(step, view, options, depth)
     if params is None and not options.links.live:

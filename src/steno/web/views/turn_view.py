@@ -130,7 +130,7 @@ _REASONS: Final = {
     "second root": "separate root",
 }
 PRIME: Final = "\u2032"
-"""Marks turn numbers of abandoned branches."""
+"""Mark after the turn numbers of abandoned branches."""
 _EN_DASH: Final = "\u2013"
 
 
@@ -442,7 +442,7 @@ _MAX_FOLDED_ROWS: Final = 60
 _MAX_BRANCHES: Final = 8
 """Maximum abandoned branches rendered per turn."""
 _BACK_EVERY: Final = 3
-"""One in this many turns is rendered before the selected turn, the others after it."""
+"""Of this many fully rendered turns, one is before the selected turn, the others are after it."""
 
 
 def full_range(turns: Sequence[Turn], start_turn: int, detail: str) -> range:

@@ -169,7 +169,7 @@ def parse_day(text: str) -> date | None:
 
 
 def format_days(first: date, last: date) -> str:
-    """Return a range of days as text, with the year once if it is the same."""
+    """Return a range of days as text, with the year only once if both days are in the same year."""
     return f"{humanize.short_date(first, year=first.year != last.year)} to {humanize.short_date(last, year=True)}"
 
 

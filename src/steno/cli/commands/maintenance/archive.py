@@ -31,7 +31,7 @@ _MAX_CANDIDATES: Final = 6
 
 
 def find_entries(archive: Archive, names: tuple[str, ...], folders: tuple[str, ...]) -> list[CatalogueEntry] | None:
-    """Return the archived sessions that are named; None without names."""
+    """Return the archived sessions with some names; None without names."""
     if not names:
         return None
     entries: dict[str, CatalogueEntry] = {}
@@ -265,7 +265,7 @@ def _archive_sessions(archive: Archive, folders: tuple[str, ...], screen: Screen
 def _changed_groups(
     archive: Archive, folders: tuple[str, ...], problems: list[Problem], options: _ArchiveOptions
 ) -> tuple[int, list[SessionGroup]]:
-    """Return the number of selected sessions, and those that may have changed."""
+    """Return the number of selected sessions, and the sessions that may have changed."""
     if not options.names:
         pending = list(archive.pending(session_groups(folders, problems)))
         return len(pending), [group for group, has_changes in pending if has_changes or options.full]

@@ -134,7 +134,7 @@ def _files_by_real_path(files: Iterable[DiscoveredFile]) -> dict[str, Discovered
 
 
 def _files_of_session(name: str, folders: tuple[str, ...] | None, problems: list[Problem]) -> list[DiscoveredFile]:
-    """Return a file, or for a named session also its sub-agents."""
+    """Return a session file; for a session name instead of a path, also the sub-agent files."""
     file = find(name, folders, archived=False)
     return [file] if os.path.isfile(name) else [file, *discover_agents(file, problems)]
 

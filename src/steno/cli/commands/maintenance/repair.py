@@ -113,7 +113,7 @@ def _indented_lines(text: str, columns: int, style: str = "") -> Iterator[Styled
 
 
 def _breach_text(breach: Breach) -> str:
-    """Return why the Messages API would reject the session."""
+    """Return the reason why the Messages API would reject the session."""
     template = BREACH_TEXTS.get(breach.rule)
     if template is not None:
         return template.format(breach.detail)
@@ -415,7 +415,7 @@ def _closing_lines(
 def _outcome_texts(
     file: DiscoveredFile, repair: RepairJob, output_path: str, options: _RepairCommandOptions
 ) -> Iterator[str]:
-    """Yield what was written, and the next step."""
+    """Yield the result of a repair, and the next step."""
     if repair.is_agent:
         yield "This is a sub-agent file, which cannot be resumed by itself; only its records are repaired."
     if repair.is_hopeless:
@@ -434,7 +434,7 @@ def _outcome_texts(
 
 
 def _written_texts(file: DiscoveredFile, output_path: str, options: _RepairCommandOptions) -> Iterator[str]:
-    """Yield the path of the new session, and what happened to the original."""
+    """Yield the path of the new session, and notes on the original and its sub-agents."""
     yield f"Wrote {_output_name(output_path)}"
     if options.output is None or options.split:
         yield f"claude --resume {_path_stem(output_path)}"

@@ -127,7 +127,7 @@ def _sync_once(home: IndexLocation, screen: Screen, *, as_json: bool = False, qu
 
 
 def _read_retention(home: IndexLocation) -> "Retention":
-    """Return what Claude Code's cleanup is about to delete, according to the index."""
+    """Return the sessions that Claude Code's cleanup is about to delete, according to the index."""
     from steno.index.database import open_for_reading
     from steno.report.retention import Retention, retention_from_index
 
