@@ -73,7 +73,7 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
     agent_tool: AgentTool
     slash_dispatcher: SlashDispatcher
     start_source: str = "startup"
-    """How the session began; the `source` field of the SessionStart hook."""
+    """Value of the `source` field of SessionStart hooks."""
     memory: Memory = Memory()
     env_file: HookEnvironmentFile
     sandbox: CommandSandbox | None = None

@@ -1,8 +1,9 @@
 """Runs shell commands in a sandbox: the sandbox policy of the settings, and the command runner.
 
-The sandbox is never skipped silently: if it is required but not available, nothing starts, unless the
-settings allow it; then a notice is shown. The runner reduces the environment and sandboxes commands
-that were not approved; their access is computed for each command from the current rules and files.
+The sandbox is never skipped silently: if it is not available, the agent does not start if the settings
+require the sandbox; otherwise it runs without a sandbox and shows a notice. The runner reduces the
+environment and sandboxes commands that were not approved; their access is computed for each command from
+the current rules and files.
 """
 
 import asyncio
@@ -211,7 +212,7 @@ def _exclusion_guard(sandbox_settings: SandboxSettings, cwd: str, home: str) -> 
 
 
 def _approval_reason(sandbox: SandboxBackend, rules: RuleSet, cwd: str) -> str:
-    """Return why sandboxed commands need approval anyway; empty if they do not."""
+    """Return the reason why even sandboxed commands need approval; empty if they do not."""
     if not sandbox.protects_project_rules:
         return "this sandbox cannot protect files that configure other programs"
     link = find_replaceable_link(cwd)
@@ -231,7 +232,7 @@ def _denied_paths_of(rules: RuleSet, tool: str) -> Iterator[str]:
 
 
 def _pattern_rules(rules: RuleSet, tool: str) -> Iterator[str]:
-    """Yield deny rules with a wildcard in their path, which the sandbox cannot enforce."""
+    """Yield the deny rules that the sandbox cannot enforce because their path has a wildcard."""
     for rule in rules.for_tool("deny", tool):
         if any(not _literal_path(pattern.pattern) for pattern in rule.paths):
             yield rule.text

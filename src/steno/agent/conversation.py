@@ -1,7 +1,7 @@
 """The conversation, as messages to send and as records in the session file.
 
-Both have the same content. The messages in memory follow the same rules as reading the file, so a resumed
-session sends the same bytes as before and the prompt cache applies. Messages are sanitized before they are
+Both have the same content. The messages in memory are built by the rules that apply when the file is read, so a
+resumed session sends the same bytes as before and the prompt cache applies. Messages are sanitized before they are
 recorded, because the API rejects blank text, invalid images and lone surrogates. Only the end of the message
 buffer can still change; earlier messages are kept as encoded bytes, so the cost of encoding a request depends
 only on its new messages.
@@ -419,7 +419,7 @@ class Conversation:
     def add_pending_result(self, call_id: str, result: ToolResult, *, source: str | None) -> None:
         """Queue a result for a call of the record `source` that the messages already contain.
 
-        It is written with the next record: until then, another process may still work on the call.
+        The result is written with the next record: until then, another process may still work on the call.
         """
         self.recorder.write_with_next(
             self.recorder.composer.result(

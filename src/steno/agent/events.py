@@ -11,11 +11,11 @@ from steno.tools.protocol import ToolResult
 EndReason: TypeAlias = Literal[
     "done", "interrupted", "refused", "max_turns", "max_budget", "max_time", "error", "empty", "not_saved"
 ]
-"""Why a turn ended."""
+"""The reason why a turn ended."""
 
 
 class PromptSubmitted(msgspec.Struct, frozen=True):
-    """A prompt was recorded, from the user or on their behalf."""
+    """A prompt was recorded; it comes from the user or was sent on the user's behalf."""
 
     text: str
     uuid: str
@@ -25,7 +25,7 @@ class PromptBlocked(msgspec.Struct, frozen=True):
     """A hook blocked a prompt; the block is recorded."""
 
     fields: dict[str, Any]
-    """The fields of the recorded note: its text and how the prompt ended."""
+    """The fields of the recorded note: its text and the outcome of the prompt."""
     uuid: str
 
 

@@ -229,7 +229,7 @@ class HeadlessPrinter:
         warn: Callable[[str], None] = lambda _words: None,
         expects_more: bool = False,
     ) -> None:
-        """Store the options; `expects_more` if more prompts may follow."""
+        """Store the options; `expects_more` is true if more prompts may follow."""
         self._format: OutputFormat = output_format
         self._session_id = session_id
         self._write = write

@@ -73,7 +73,7 @@ _TIMED_OUT_RESULT: Final = "The time limit of the turn was reached before the ca
 
 
 class _ContinuationCounts:
-    """How often a turn was continued."""
+    """Numbers of continuations of a turn, by cause."""
 
     def __init__(self) -> None:
         self.continuations = 0
@@ -371,7 +371,7 @@ class Agent:
         return thinking if can_enable_thinking(self.conversation.messages(), self._thinking_calls) else None
 
     async def _request_response(self) -> Response:
-        """Return the next response, recorded; if the context window overflows, compact and retry."""
+        """Record and return the next response; if the context window overflows, compact and retry."""
         if self.compactor is None:
             return await self._stream_response()
         await self.compactor(self)
@@ -384,7 +384,7 @@ class Agent:
         return await self._stream_response()
 
     async def _stream_response(self) -> Response:
-        """Return a response, recorded; an interrupted one as far as it was received."""
+        """Record and return a response; after an interruption, only the part that was received."""
         request = self.build_request()
         self.emit(events.RequestSent(request.model, len(request.messages)))
         self.meter.requests += 1
@@ -445,7 +445,7 @@ class Agent:
         return ends_turn
 
     async def _execute_group(self, calls: list[Block]) -> list[tuple[ToolResult, HookOutcome]]:
-        """Execute calls in parallel and record their results; after an interruption, those that are complete."""
+        """Execute calls in parallel and record their results; after an interruption, only those of completed calls."""
         started_at = time.monotonic()
         tasks = [
             asyncio.ensure_future(self.executor.execute(call, self._invalid_inputs.pop(str(call["id"]), None)))

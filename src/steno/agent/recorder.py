@@ -193,7 +193,7 @@ class Recorder:
         self.on_slug: Callable[[str], None] = lambda _slug: None
         """Called with the slug when the session gets one."""
         self.save_error: StenoError | None = None
-        """Why the last record was not saved; nothing is written until `reset`."""
+        """The error of the last write; after an error, nothing is written until `reset`."""
         self._file: Appender | None = None
         self._lock = lock
         self._expected = expected
@@ -266,7 +266,7 @@ class Recorder:
     def reset(
         self, leaf: str | None, now: Callable[[], str], expected: FileState | None = None, message_count: int = 0
     ) -> None:
-        """Continue after the given leaf, once the conversation was loaded from the file again."""
+        """Continue after the given leaf when the conversation has been reloaded from the file."""
         self.message_count = message_count
         place = self.composer.context
         self.composer = Composer(place, new_uuid=new_uuid, now=now, leaf=leaf)

@@ -68,7 +68,7 @@ _NOBODY_TO_APPROVE: Final = "Denied: the call needs approval and no user is avai
 
 
 RuleScope: TypeAlias = Literal["session", "local", "project", "user"]
-"""Where a rule is stored: in the session, or in a settings file."""
+"""The storage of a rule: the session, or one of the settings files."""
 
 
 class Approval(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Approval(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     """Allow rules to add: from the suggestions of the decision, or the user's own."""
     scope: RuleScope = "session"
-    """Where the rules are stored; without rules, only this call is approved."""
+    """The storage of the rules; without rules, only this call is approved."""
 
 
 AddRules: TypeAlias = Callable[[tuple[str, ...], RuleScope], None]
@@ -229,7 +229,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         return await self._run_tool(tool, call), approval
 
     def _decide(self, call: Block, hook_outcome: HookOutcome) -> Decision:
-        """Combine the decisions of the permission checker and hooks; a deny of either applies."""
+        """Combine the decisions of the permission checker and of hooks; either can deny the call."""
         decision = self.permission_checker.judge(str(call["name"]), call["input"], cwd=self.context.cwd)
         if hook_outcome.blocked or hook_outcome.ends_turn or hook_outcome.verdict == "deny":
             decision = Decision("deny", hook_outcome.reason or "Denied by a hook.")
@@ -292,7 +292,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
 
 
 def _execution_for(decision: Decision) -> Execution:
-    """Return how a command runs: as the decision requires, or without a sandbox after approval."""
+    """Return the execution settings of a command: those of the decision, or no sandbox if the user approved it."""
     if decision.verdict == "allow":
         return Execution(decision.isolation, decision.exact)
     return Execution()

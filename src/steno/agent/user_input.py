@@ -59,7 +59,7 @@ class UserInput(msgspec.Struct, frozen=True, kw_only=True):
     companion: CompanionMessage | None = None
     records: tuple[AttachmentRecord, ...] = ()
     refusal: str = ""
-    """Why the prompt is rejected; empty if it is submitted."""
+    """The reason why the prompt is rejected; empty if it is submitted."""
 
 
 PromptInput: TypeAlias = str | list[Block] | UserInput | Callable[[], Awaitable[UserInput]]

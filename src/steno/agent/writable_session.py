@@ -100,7 +100,7 @@ def new_session(config: str, cwd: str, *, session_id: str = "") -> WritableSessi
 def resume_session(path: str, cwd: str) -> WritableSession:
     """Open a session to continue it.
 
-    Unanswered tool calls get a result that they were interrupted; damage at the end of the file is repaired.
+    Unanswered tool calls get a result that reports the interruption; damage at the end of the file is repaired.
 
     Raises:
         Busy: Another process holds the session.
@@ -337,7 +337,7 @@ def _session_counters(transcript: Transcript, chain: list[Node]) -> SessionCount
 
 
 def _compact_boundary(transcript: Transcript, chain: list[Node]) -> Node | None:
-    """Return the compaction that the conversation starts after, if any."""
+    """Return the compaction that immediately precedes the conversation, if any."""
     before = transcript.by_uuid.get(chain[0].parent or "") if chain else None
     return before if before is not None and before.is_boundary else None
 

@@ -121,7 +121,7 @@ def translate_errors(endpoint: Endpoint, timeout_message: str) -> Generator[None
 
 
 def _is_refused(error: BaseException) -> bool:
-    """Whether an error was caused by a refused connection."""
+    """Return whether an error was caused by a refused connection."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, BaseExceptionGroup):

@@ -78,12 +78,12 @@ def status_for_kind(kind: str) -> int:
 
 
 def is_retryable(error: ApiError) -> bool:
-    """Whether the same request may be retried after an error."""
+    """Return whether the same request may be retried after an error."""
     return error.is_transient and error.kind not in _NEVER_RETRIED
 
 
 def max_retries(error: ApiError, policy: RetryPolicy = DEFAULT_RETRY_POLICY) -> int:
-    """Return how often a request is retried after an error."""
+    """Return the maximum number of retries after an error."""
     is_refused = error.kind == "connection_refused"
     return min(policy.unheard, policy.retries) if is_refused else policy.retries
 

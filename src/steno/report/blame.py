@@ -246,7 +246,7 @@ def _origin_outside_sessions(named_history: NamedHistory, mark: int) -> LineOrig
 
 
 def _was_committed_before(version: Version, commit: Commit | None) -> bool:
-    """Return whether a line was committed before a write of unknown prior content added it."""
+    """Return whether a line was committed before the version that adds it, whose prior content is unknown."""
     if commit is None or version.before is not None or version.time is None:
         return False
     return (commit.time + 1) * MS_PER_SECOND < version.time
@@ -330,7 +330,7 @@ def _line_range(requested_lines: tuple[int, int] | None, total: int, path: str) 
 
 
 def _names_in_sessions(path: str, other_names: Sequence[str], repository: Repository | None) -> dict[str, int | None]:
-    """Return the paths that the file may have in sessions, and until when (seconds)."""
+    """Return the paths that the file may have in sessions, each with the time of its rename in seconds, if any."""
     names: dict[str, int | None] = dict.fromkeys((path, os.path.realpath(path), *other_names))
     if repository is None:
         return names
@@ -344,7 +344,7 @@ def _names_in_sessions(path: str, other_names: Sequence[str], repository: Reposi
 
 
 def _head_lines(repository: Repository | None, path: str) -> list[AnnotatedLine]:
-    """Return the lines at HEAD; for a file renamed since, under its name at HEAD."""
+    """Return the lines at HEAD; a file renamed since is found by its name at HEAD."""
     if repository is None:
         return []
     name = repository.name_of(path)

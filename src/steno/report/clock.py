@@ -78,7 +78,7 @@ def _ago_count(text: str) -> int:
 
 
 def _calendar_range(word: str, current: float) -> tuple[float, float] | None:
-    """Return the range of a weekday, of this or the last week, month or year, or of months ago."""
+    """Return the range of a calendar expression: a weekday, this or last week, month or year, or some months ago."""
     local = time.localtime(current)
     if weekday := re.fullmatch(_WEEKDAY_PATTERN, word):
         back = (local.tm_wday - _WEEKDAYS.index(weekday[2][:3])) % 7
@@ -112,7 +112,7 @@ def parse_time_range(text: str, current: float) -> tuple[float, float]:
     """Return the range of an untrusted time expression.
 
     Raises:
-        BadRequest: The text is not a time expression, or out of range.
+        BadRequest: The text is not a time expression, or is out of range.
     """
     try:
         return _time_range(text, current)

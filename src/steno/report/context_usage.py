@@ -91,7 +91,7 @@ def context_usage(transcript: Transcript, turns: Iterable[Turn]) -> ContextUsage
 
 
 def context_window(largest_context: int) -> int:
-    """Return the smallest context window that fits a context of that size."""
+    """Return the smallest context window that fits the largest context of a session."""
     return _DEFAULT_WINDOW if largest_context <= _DEFAULT_WINDOW else _LARGE_WINDOW
 
 

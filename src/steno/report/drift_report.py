@@ -34,7 +34,7 @@ def observe_files(
     problems: list[Problem],
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Feed an observer every record of the files; unreadable files are added to `problems`."""
+    """Pass every record of the files to an observer; unreadable files are added to `problems`."""
     for session_file in files:
         try:
             with FileSource(session_file.path) as source:

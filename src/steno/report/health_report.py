@@ -71,7 +71,7 @@ def inspect_session(
     policy: Policy | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SessionInspection:
-    """Inspect a session and its sub-agents; `progress` receives each byte count twice."""
+    """Inspect a session and its sub-agents; every file is read twice, and `progress` receives the bytes of both reads."""
     problems: list[Problem] = []
     try:
         report = check_file(session_file, problems=problems, policy=policy, judge="troubled", done=progress)

@@ -121,7 +121,7 @@ class MarkdownStream:
         self._open_text = ""
         """Text that is not committed yet."""
         self._emitted_lines = 0
-        """Number of its lines that are already emitted."""
+        """Number of lines of this text that are already emitted."""
         self._has_block_before = False
         self._render_cache: tuple[str, list[StyledLine]] = ("", [])
 
@@ -149,7 +149,7 @@ class MarkdownStream:
         return settled_lines
 
     def open_tail(self, room: int) -> list[StyledLine]:
-        """Return the last uncommitted lines, at most `room`."""
+        """Return the last `room` uncommitted lines."""
         return self._open_lines()[self._emitted_lines :][-room:] if room > 0 else []
 
     @property

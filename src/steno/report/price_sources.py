@@ -160,7 +160,7 @@ _TEXT_CONDITIONS: Final = ("starts_with", "ends_with", "contains", "equals")
 
 
 def import_catalogue() -> PriceCatalogue:
-    """Return a catalogue from the installed genai-prices, limited to models found by name.
+    """Return a catalogue from the installed genai-prices, with the providers that are identified by model names.
 
     Raises:
         ImportError: genai-prices is not installed.

@@ -229,7 +229,7 @@ def parse_settings(raw: bytes, source: str) -> SettingsFile | None:
 
 
 def _mask_settings(parsed: Settings) -> Settings:
-    """Mask secrets by their form as well: commands and rules may contain them."""
+    """Also mask texts that look like secrets: commands and rules may contain secrets."""
     return Settings(
         model=parsed.model,
         allow=tuple(map(hide_secrets, parsed.allow)),

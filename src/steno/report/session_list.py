@@ -80,7 +80,7 @@ def state_sql(now: int) -> str:
 
 
 def list_rule_sql(now: int) -> str:
-    """Return the SQL condition of the list rule, `session_status.is_listed`."""
+    """Return SQL for `session_status.is_listed`."""
     running = f"(s.gone IS NULL AND {live_sql(now)})"
     answered = f"(s.step_records >= {MIN_STEP_RECORDS} AND s.answered)"
     return f"({running} OR s.step_records >= {ALWAYS_LISTED_STEP_RECORDS} OR {answered})"
@@ -143,7 +143,7 @@ SORT_SQL: Final[dict[SessionSort, str]] = {
 }
 """SQL sort keys, in descending order."""
 _RANK_SQL: Final[dict[SessionSort | Literal["added"], str]] = {**SORT_SQL, "added": "s.file"}
-"""The sort keys, and the stable order in which files were first indexed."""
+"""All sort keys, including `added`: a stable order by the time when files were first indexed."""
 _MAX_INTEGER: Final = (1 << 63) - 1
 _FROM_SESSIONS: Final = "FROM sessions s"
 _IS_SHOWN: Final = "s.listed = 1"
@@ -172,7 +172,7 @@ class SessionFilter(msgspec.Struct, frozen=True):
     min_steps: int = 0
     """Minimum number of step records: user and assistant records, one line each in `steps.jsonl`."""
     listed: bool = False
-    """Only sessions that the list rule shows (`steno.session.session_status`)."""
+    """Whether to omit short sessions, as defined by `session_status.is_listed`."""
     status: StatusFilter | None = None
     now: int = 0
     """Time for which the status is evaluated, in milliseconds."""
@@ -483,7 +483,7 @@ def count_by_size(connection: sqlite3.Connection, session_filter: SessionFilter)
 
 
 def count_by_step_records(connection: sqlite3.Connection, session_filter: SessionFilter) -> tuple[dict[int, int], int]:
-    """Return the number of sessions by minimum step records, and the number that the list rule shows.
+    """Return the number of sessions by minimum step records, and the number without short sessions.
 
     Each count ignores its own filter. The minimums are `STEP_COUNTS` and the selected one.
     """

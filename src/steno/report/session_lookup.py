@@ -60,7 +60,7 @@ def parse_session_key(key: str) -> tuple[str, int | None]:
 
 
 def session_keys(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, str]:
-    """Return the URL keys of the sessions that files belong to, as session file or sub-agent file."""
+    """Return the URL keys of the sessions that session files and sub-agent files belong to."""
     file_ids = list(files)
     keys: dict[int, str] = {}
     for chunk in (file_ids[at : at + _CHUNK_SIZE] for at in range(0, len(file_ids), _CHUNK_SIZE)):
@@ -166,7 +166,7 @@ def count_copied_responses(connection: Connection, file: int) -> int:
 
 
 def neighbour_keys(connection: Connection, file: int, session: SessionIndexRow) -> tuple[str, str]:
-    """Return the URL keys of the sessions that ended before and after in the same project; empty if none."""
+    """Return the URL keys of the previous and next session in the same project, by end time; empty if none."""
     if session.ended is None:
         return "", ""
     parameters = session.project, file, round(session.ended * 1000)

@@ -85,7 +85,7 @@ class Sandbox(Protocol):
     """Wraps commands in the sandbox that the settings define."""
 
     def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
-        """Return the arguments to run instead; `outside` requests a run outside the sandbox."""
+        """Return the arguments that run `argv` in the sandbox; `outside` requests a run outside the sandbox."""
         ...
 
 
@@ -142,7 +142,7 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
 
     # Services
     ask: AskUser | None = None
-    """Asks the user."""
+    """Asks the user for an approval or an answer."""
     ask_model: AskModel | None = None
     search_web: SearchWeb | None = None
     run_shell_line: RunShellLine | None = None
@@ -156,13 +156,13 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     notify: Callable[[str], None] = lambda _words: None
     """Called with a notification for the model's next turn, such as the end of a background task."""
     visibility_filter: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True
-    """Returns a predicate for names below a searched directory: whether they may be shown."""
+    """Returns a predicate for the names below a searched directory, which is true for names that may be shown."""
 
     # State by call
     approved_paths: dict[str, tuple[str, ...]] = {}
     """Real paths of the call's files at the time of approval, by call ID."""
     executions: dict[str, Execution] = {}
-    """How the commands of a call are run, by call ID."""
+    """Execution settings of the commands of a call, by call ID."""
     mcp_metadata: dict[str, dict[str, Any]] = {}
     """Metadata that MCP calls returned (`mcpMeta` of the record), by call ID."""
 

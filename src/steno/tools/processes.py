@@ -7,9 +7,9 @@ shell = await context.background.start("make watch", "Watch", context, call)
 await shell.wait(10); shell.status, shell.exit_code, shell.read()
 await context.background.close()                       # terminates everything
 
-The processes of a command are found by session, process group and parent, and where `/proc` exists by a
-marker in the environment and by open pipes. This also finds processes that left all of the former.
-Other background work can be added to `context.background.tasks` as a `BackgroundTask`.
+The processes of a command are found by session, process group and parent. Where `/proc` exists, they are
+also found by a marker in the environment and by open pipes, even if they have left the session and the
+process group. Other background work can be added to `context.background.tasks` as a `BackgroundTask`.
 """
 
 import asyncio

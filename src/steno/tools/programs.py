@@ -15,7 +15,7 @@ from steno.store.discovery import is_below
 from steno.tools.output import file_error
 
 FindRipgrep: TypeAlias = Callable[..., str | None]
-"""Returns the path of ripgrep, or None; takes the directories that it must not come from."""
+"""Returns the path of ripgrep, or None; receives the directories from which it must not be run."""
 RIPGREP_FLAGS: Final = ("--no-config", "--no-messages", "--hidden", "--glob=!.git", "--color=never")
 """Flags of every ripgrep run: ignore user configuration, include hidden files."""
 DEFAULT_TIMEOUT: Final = 20.0

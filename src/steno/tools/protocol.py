@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UserAnswer: TypeAlias = dict[str, Any]
 AskUser: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[UserAnswer | None]]
-"""Asks the user something (`kind`, `what`); None if no user is available."""
+"""Asks the user for a decision of a kind, with details, and returns the answer; None if no user is available."""
 
 
 class ToolFailure(StenoError):
@@ -39,7 +39,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class Execution(msgspec.Struct, frozen=True):
-    """How a command is run, as decided when its call was approved."""
+    """Execution settings of a command, decided when its call was approved."""
 
     isolation: Isolation = ""
     approved: bool = True

@@ -94,7 +94,7 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inode: int
     mode: int
     digest: str = ""
-    """Empty if the content is not saved because it is too large or cannot be read."""
+    """Digest of the content; empty if the content is too large or cannot be read, and is therefore not saved."""
     is_recent: bool = False
     """Whether the file was written so recently that it must be read again."""
 
@@ -275,7 +275,7 @@ class SnapshotHistory:
                 self.add_backup(absolute_path, number, backup)
 
     def backup_at(self, path: str, number: int) -> Backup:
-        """Return the backup of a file at a prompt; before its first change, the first one."""
+        """Return the backup of a file at a prompt; for prompts before its first change, the first backup."""
         entries = self.files[path]
         index = bisect_right(entries, number, key=lambda entry: entry[0])
         return entries[max(index - 1, 0)][1]
@@ -285,7 +285,7 @@ class SnapshotHistory:
         return self.files[path][-1][1]
 
     def next_version(self, path: str) -> int:
-        """Return the version of the next backup of a file, unless its name is taken."""
+        """Return the version of the next backup of a file; `create` skips versions that already exist."""
         return self.latest_backup(path).version + 1 if path in self.files else 1
 
     def snapshot_record(self, backups: dict[str, Backup], time: str) -> dict[str, Any]:
@@ -436,7 +436,7 @@ class BackupStore:
         return self.create(path, version, state.mode, read_chunks(path))
 
     def create(self, path: str, version: int, mode: int | None, chunks: Iterable[bytes] = ()) -> Backup:
-        """Create a backup with this version or a later one; `mode` None means that there is no file.
+        """Create a backup with this version or a later one; `mode` is None if the file does not exist.
 
         Raises:
             Unreadable: The content cannot be read.

@@ -52,7 +52,7 @@ class FileRestore(msgspec.Struct, frozen=True):
     changed_externally: bool = False
     """Whether another program has changed the file: its content matches no known state."""
     obstacle: str = ""
-    """Why the file cannot be restored; such a file is left unchanged."""
+    """Reason why the file cannot be restored; such a file is left unchanged."""
 
 
 class RestoreResult(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class FileRestorer:
         self._journal = journal
 
     def plan_file(self, path: str, number: int) -> FileRestore:
-        """Return how a file would be restored to its state at a prompt."""
+        """Return the planned restore of a file to its state at a prompt."""
         backup = self._history.backup_at(path, number)
         target = self._backups.stored_state(backup)
         action = "delete" if backup.name is None else "write"
@@ -129,7 +129,7 @@ class FileRestorer:
         return any(state is not None and state.digest == current.digest for state in stored_states)
 
     def _obstacle(self, path: str, backup: Backup) -> str:
-        """Return why a path must not be written, or an empty string: records are not trusted."""
+        """Return the reason why a path from an untrusted record must not be written; empty if it may be written."""
         is_inside = is_below(path, self._project)
         if not is_inside and path not in self._journal.left_digests:
             return "the file is outside the project"
@@ -182,7 +182,7 @@ class FileCheckpointer:
         """Called with messages for the user, in the thread of the caller."""
         self._pending_notices: list[str] = []
         self.has_background_commands: Callable[[], bool] = lambda: False
-        """Returns whether background commands are running, whose changes must be tracked as well."""
+        """Returns whether background commands are running; their changes must be tracked as well."""
         self._config_folder = os.path.realpath(config_folder)
         history = os.path.join(self._config_folder, "file-history")
         self._own_folders = (os.path.join(self._config_folder, "projects"), history, os.path.realpath(home))
@@ -284,7 +284,7 @@ class FileCheckpointer:
             self._backups.copy_backups(source, names)
 
     def plan(self, prompt: str) -> list[FileRestore]:
-        """Return how all files would be restored to a prompt, sorted by path.
+        """Return the planned restore of every file to its state at a prompt, sorted by path.
 
         Raises:
             NotFound: The prompt has no checkpoint.

@@ -248,7 +248,7 @@ class WorkingTree:
         self.project = os.path.realpath(project)
         self.folder = tree_store_folder(home, self.project)
         self.too_big = ""
-        """Why the tree is no longer scanned, as a message for the user."""
+        """Reason why the tree is no longer scanned, as a message for the user."""
         self._limits = limits or TreeLimits()
         self._skip = {os.path.realpath(path) for path in (*skip, home)}
         self._store = ContentStore(self.folder)

@@ -112,8 +112,8 @@ def can_enable_thinking(messages: list[Message], thinking_call_ids: Container[st
     """Return whether thinking with a budget can be enabled at this point of a conversation.
 
     The API requires that a turn with tool calls started with thinking: a turn that started without it continues
-    without it. `thinking_call_ids` has the calls that were requested with thinking enabled, even if the response
-    contained none.
+    without it. `thinking_call_ids` has the IDs of calls from requests with thinking enabled, even if the response
+    contained no thinking.
     """
     index = answer_without_thinking(messages)
     return index is None or any(str(block.get("id")) in thinking_call_ids for block in messages[index]["content"])

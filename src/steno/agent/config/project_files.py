@@ -136,7 +136,7 @@ _FENCE: Final = "---"
 
 
 class FrontMatter(msgspec.Struct, frozen=True):
-    """The values of front matter; a missing key reads as empty."""
+    """The values of front matter; a missing key yields an empty value."""
 
     values: dict[str, FrontMatterValue] = {}
     notes: tuple[str, ...] = ()

@@ -226,7 +226,7 @@ class PermissionSettings(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The merged settings. `origins` has the layer of each single value (also `env.NAME`)."""
+    """The merged settings. `origins` maps the key of each single value (also `env.NAME`) to its layer."""
 
     permissions: PermissionSettings = PermissionSettings()
     model: str = ""
@@ -246,7 +246,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     status_line: str = ""
     """The command of the console's status line; empty for none or if hooks are disabled."""
     notification_channel: str = ""
-    """How the console notifies the user (`preferredNotifChannel`); empty for the default."""
+    """The notification channel of the console (`preferredNotifChannel`); empty for the default."""
     origins: dict[str, SettingsLayer] = {}
     notes: tuple[ConfigNote, ...] = ()
 

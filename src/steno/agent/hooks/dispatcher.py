@@ -57,7 +57,7 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     """Additional context for the model from its JSON output."""
     objection: str = ""
-    """Why the hook blocks; empty if it does not."""
+    """The reason why the hook blocks; empty if it does not block."""
     decision: PermissionChoice = ""
     decision_reason: str = ""
     updated_input: dict[str, Any] | None = None
@@ -65,7 +65,7 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     """Message for the user."""
     stop_reason: str | None = None
-    """Why the turn must end (`continue` is false); None if it continues."""
+    """The reason why the turn must end (`continue` is false); None if the turn continues."""
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def block_reason(self) -> str:
-        """Why the hook blocks or denies; empty if it does neither."""
+        """The reason why the hook blocks or denies; empty if it does neither."""
         denial = self.decision_reason or "denied" if self.decision == "deny" else ""
         return self.objection or denial
 
@@ -158,7 +158,7 @@ class Hooks(Protocol):
 
 
 class NullHooks:
-    """No hooks."""
+    """A dispatcher without hooks."""
 
     async def dispatch(self, event: HookEvent, /) -> HookOutcome:
         """Return an empty outcome."""

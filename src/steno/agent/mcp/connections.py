@@ -76,7 +76,7 @@ def find_servers(
     env: Mapping[str, str] | None = None,
     managed: str = _MANAGED_FILE,
 ) -> tuple[tuple[ServerConfig, ...], tuple[ConfigNote, ...]]:
-    """Return the configured servers that may be started; the nearest of servers with the same name.
+    """Return the configured servers that may be started; of several servers with one name, only the nearest.
 
     Args:
         project: The directory of the session.

@@ -245,7 +245,7 @@ class ReplayResponder:
         return [reply for reply in self.replies if not reply.served and not reply.is_summary]
 
     def accepts_thinking(self, thinking: str, signature: str) -> bool:
-        """Whether the thinking was recorded."""
+        """Return whether the recorded session contains the thinking with this signature."""
         return (thinking, signature) in self._genuine
 
     def answer(self, request: ResponderRequest) -> Answer:
@@ -270,7 +270,7 @@ class ReplayResponder:
         )
 
     def _search_reply(self, request: ResponderRequest) -> Reply | None:
-        """Return the results of a recorded search, if the request is one."""
+        """Return the results of a recorded search, if the request is a search."""
         tools = [as_object(tool) or {} for tool in as_list(request.body.get("tools")) or ()]
         if len(tools) != 1 or not str(tools[0].get("type")).startswith(_SEARCH):
             return None
@@ -303,7 +303,7 @@ class ReplayResponder:
         return following or self._due_summary()
 
     def _due_summary(self) -> RecordedReply | None:
-        """Return the summary that is next in its thread; clients word the request for it differently."""
+        """Return the summary that is next in its thread; the text of its request depends on the client."""
         due = (reply for reply in self.replies if reply.is_summary and not reply.served)
         return next((take for take in due if take.number == self._next.get(take.thread)), None)
 

@@ -224,11 +224,11 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a server."""
 
     strict: bool = True
-    """Refuse what the API refuses; otherwise only refuse invalid requests."""
+    """Whether to apply all rules of the API; otherwise only invalid requests are refused."""
     signed: bool = True
-    """Refuse thinking that neither the server signed nor the responder accepts."""
+    """Whether to refuse thinking that neither the server signed nor the responder accepts."""
     alternating: bool = False
-    """Refuse consecutive messages of one role; the API joins them."""
+    """Whether to refuse consecutive messages of one role, which the API joins."""
     key: str = ""
     """The API key that clients must send; empty accepts any or none."""
     seed: str = "steno"
@@ -245,7 +245,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     """The sleep function."""
     on_request: "Callable[[ReceivedRequest], None] | None" = None
-    """Called after each request was answered."""
+    """Called after each request has been answered."""
 
 
 class ReceivedRequest(msgspec.Struct, kw_only=True):
@@ -427,7 +427,7 @@ class RequestHandler:
 
 
 def _pair_server_results(items: Iterable[ReplyItem]) -> tuple[ReplyItem, ...]:
-    """Give each server tool result without an ID that of the preceding call."""
+    """Set the ID of each server tool result that has none to the ID of the preceding call."""
     paired: list[ReplyItem] = []
     call_id = ""
     for item in items:
@@ -450,12 +450,12 @@ def _model_info(name: str) -> dict[str, Any]:
 
 
 def _is_from_browser(headers: dict[str, str]) -> bool:
-    """Whether a web page sent the request: other programs send no origin."""
+    """Return whether a web page sent the request: other programs send no origin."""
     site = headers.get("sec-fetch-site", "none")
     return "origin" in headers or site not in ("none", "same-origin")
 
 
 def _is_foreign_host(host: str) -> bool:
-    """Whether the host name is foreign, as in a DNS rebinding attack."""
+    """Return whether the host name is foreign, as in a DNS rebinding attack."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     return name not in ("", HOST, "localhost")

@@ -72,7 +72,7 @@ def number_value(minimum: float, maximum: float) -> Check:
 
 
 def boolean_value(value: Any, path: str) -> Iterator[str]:
-    """Check for a boolean."""
+    """Check that a value is a boolean."""
     if not isinstance(value, bool):
         yield f"{path}: Input should be a valid boolean"
 
@@ -113,7 +113,7 @@ def list_of(check: Check) -> Check:
 
 
 def text_or(plain: type[str], check: Check) -> Check:
-    """Return a check for a plain type or a value that passes another check."""
+    """Return a check for values that have a plain type or pass another check."""
 
     def checked(value: Any, path: str) -> Iterator[str]:
         if not isinstance(value, plain):
@@ -123,7 +123,7 @@ def text_or(plain: type[str], check: Check) -> Check:
 
 
 def any_object(value: Any, path: str) -> Iterator[str]:
-    """Check for an object with any keys."""
+    """Check that a value is an object; any keys are valid."""
     if as_object(value) is None:
         yield f"{path}: {_NOT_AN_OBJECT}"
 
@@ -495,7 +495,7 @@ def _check_web_search(value: Any, path: str) -> Iterator[str]:
 
 
 def check_tools(body: dict[str, Any]) -> Iterator[str]:
-    """Yield the problems between tools, tool choice and thinking."""
+    """Yield the conflicts between tools, tool choice and thinking."""
     tool_list = [as_object(tool_value) or {} for tool_value in as_list(body.get("tools")) or ()]
     names = [str(tool["name"]) for tool in tool_list if tool.get("name")]
     if len(set(names)) < len(names):

@@ -98,7 +98,7 @@ class ThinkingHistory:
             self._calls_without_thinking.pop(next(iter(self._calls_without_thinking)))
 
     def had_no_thinking(self, blocks: list[_Block]) -> bool:
-        """Whether a message is a response without thinking."""
+        """Return whether a message is a response without thinking."""
         return any(str(block.get("id")) in self._calls_without_thinking for block in blocks)
 
 
@@ -273,7 +273,7 @@ def validate_request(
     history: ThinkingHistory | None = None,
     alternating: bool = False,
 ) -> Refusal | None:
-    """Return why the API would refuse a request; None if it accepts the request.
+    """Return the error message with which the API would refuse a request; None if it accepts the request.
 
     Args:
         body: The request body.

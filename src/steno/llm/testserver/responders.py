@@ -117,7 +117,7 @@ def user_text(message: dict[str, Any]) -> str:
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A wait in seconds of the server's clock."""
+    """A pause before the next part of a reply, in seconds of the server's clock."""
 
     seconds: float
 
@@ -137,7 +137,7 @@ class ReleaseEvent:
         self._opened: Future[None] = Future()
 
     def release(self) -> None:
-        """Release the reply, now or when it gets here."""
+        """Release the reply, now or when it arrives."""
         if not self._opened.done():
             self._opened.set_result(None)
 
@@ -215,7 +215,7 @@ class Responder(Protocol):
         ...
 
     def accepts_thinking(self, thinking: str, signature: str) -> bool:
-        """Whether to accept thinking that the server did not sign."""
+        """Return whether to accept thinking that the server did not sign."""
         ...
 
 

@@ -56,7 +56,7 @@ PromptMatcher: TypeAlias = str | int | re.Pattern[str] | Callable[[ResponderRequ
 
 
 class ReplyOptions(TypedDict, total=False):
-    """How a reply is sent; see `Reply`."""
+    """Options for sending a reply; see `Reply`."""
 
     stop_reason: str
     stop_sequence: str | None
@@ -67,7 +67,7 @@ class ReplyOptions(TypedDict, total=False):
     cut_after: int | None
     breaks: ErrorReply | None
     first: Sequence[ReplySource]
-    """Replies sent instead, once each, before the reply itself: errors, cut connections."""
+    """Replies sent before the reply itself, once each, such as errors and cut connections."""
 
 
 class _ScriptedReply:

@@ -94,7 +94,7 @@ _RUNNER_PATTERNS: Final = tuple(
         r"^\s{0,9}(?P<good>\d{1,9}) passed \(",
     )
 )
-"""Patterns for Maven, PHPUnit (twice), RSpec, .NET, unittest, Deno, Node, Playwright (twice)."""
+"""Patterns for Maven, PHPUnit (two patterns), RSpec, .NET, unittest, Deno, Node, Playwright (two patterns)."""
 
 
 def parse_runner_output(text: str) -> SuiteCounts | None:
@@ -154,7 +154,7 @@ _ONLY_PUNCTUATION: Final = re.compile(r"[\W_]*")
 def test_result_of(step: Step, read_output: Callable[[], str], *, is_test_command: bool) -> TestResult | None:
     """Return the result of a test run; None if no tests ran.
 
-    `is_test_command` says whether the command line is one of a test runner.
+    `is_test_command` is true if the command runs tests.
     """
     numbers = parse_test_counts(step.outcome)
     if is_test_command and (numbers is None or not numbers.passed):
@@ -262,7 +262,7 @@ class Action:
 
     @property
     def reported_status(self) -> str:
-        """Status of the started sub-agent, from the call and the notification alone."""
+        """Status of the started sub-agent, taken only from the call and the notification."""
         stated = self.client_result.get("status")
         if self.notice is not None and self.notice.status:
             return self.notice.status

@@ -3,9 +3,9 @@
 This is not a parser: quoted text and here-documents are removed, and the rest is split at the operators.
 `permissions.shell.parser` is a parser, but it requires tree-sitter, which is not part of the base install, and it
 rejects commands that it cannot parse with certainty. A report must name the programs of every recorded command. Of
-373 commands of the corpus the parser rejects 3 and splits 32 differently (`for`, `npx`), so figures would depend on
-the installed extras. Whether a command may have changed a file is an estimate that prefers yes: only commands known
-to read, test or run are excluded.
+373 commands in the corpus, the parser rejects 3 and splits 32 differently (`for`, `npx`), so figures would depend on
+the installed extras. A command is assumed to have changed the files that it names, unless it is known only to read,
+test or run them.
 """
 
 import re
@@ -90,10 +90,10 @@ _PREFIX_WORDS: Final = frozenset(
     ("sudo", "time", "env", "command", "nohup", "exec", "then", "do", "else", "if", "while", "!")
 )
 _WRAPPERS: Final = {**dict.fromkeys(("bunx", "doas", "nice", "npx", "stdbuf", "uvx", "xargs"), 0), "timeout": 1}
-"""Programs that run another program, and the number of operands before it."""
+"""Programs that run another program, with the number of operands before that program's name."""
 _RUNNERS_WITH_RUN: Final = frozenset(("bundle", "hatch", "mise", "pdm", "pipenv", "pixi", "poetry", "rye", "uv"))
 _TASK_RUNNERS: Final = frozenset(("hatch", "mise", "pixi"))
-"""Runners whose `run` takes a task of the project instead of a program."""
+"""Runners whose `run` subcommand takes the name of a project task instead of a program."""
 _PROGRAMS_WITH_SUBCOMMAND: Final = frozenset(
     (
         *("apt", "apt-get", "brew", "bun", "cargo", "composer", "conda", "deno", "docker", "dotnet"),
@@ -172,7 +172,7 @@ class ShellCommand(msgspec.Struct, frozen=True):
 
     @property
     def purposes(self) -> frozenset[str]:
-        """Programs with their subcommands, of the relevant parts: `go test`, `npm run build`."""
+        """Programs with their subcommands, such as `go test`; read-only programs only if no others were run."""
         parts = [part for part in self.parts if not _part_only_reads(part)] or self.parts[:1]
         return frozenset(" ".join(_without_options(each)[: _purpose_length(_without_options(each))]) for each in parts)
 

@@ -97,17 +97,17 @@ class ContextCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """A reduction of the context."""
 
     order: int = 0
-    """The `order` of the text or call after it; -1 before the prompt."""
+    """The `order` of the text or call that follows the reduction; -1 before the prompt."""
     kind: Literal["full", "micro"] = "full"
     """`full`: the conversation was replaced by a summary; `micro`: old tool results were removed."""
     trigger: str = ""
     """`auto` or `manual`, as recorded; `api` if the API removed tool results."""
     pre_tokens: int | None = None
-    """Context size before, in tokens."""
+    """Context size before the reduction, in tokens."""
     post_tokens: int | None = None
-    """Expected context size after, in tokens."""
+    """Expected context size after the reduction, in tokens."""
     tokens_saved: int | None = None
-    """Saved tokens, if they or both sizes are recorded."""
+    """Number of tokens removed, if recorded or if both sizes are known."""
     compacted_tool_ids: tuple[str, ...] = ()
     """IDs of the calls whose results were removed, if recorded."""
     results_removed: int | None = None
@@ -368,7 +368,7 @@ class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     troubles: tuple[Failure, ...] = ()
     """Failures, and whether they were resolved."""
     slips: int = 0
-    """Number of minor failures, such as a file not read before or no match."""
+    """Number of minor failures, such as an edit of a file that was not read before."""
 
 
 class BriefTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -440,7 +440,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[BriefTurn, ...] = ()
     """Turns, oldest first."""
     elsewhere: int = 0
-    """Number of turns omitted because they are outside the requested time or copies."""
+    """Number of turns omitted because they are copies or outside the requested time range."""
     work: WorkSummary = WorkSummary()
     """Summary of the work in the turns."""
     open: tuple[OpenItem, ...] = ()
@@ -457,7 +457,7 @@ class BriefDocument(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
     """Version of this schema. Fields may be added without a new version."""
     notice: str = ""
-    """States that the texts are quoted from sessions."""
+    """Notice that the texts are quoted from sessions."""
     briefs: tuple[Brief, ...] = ()
     """Briefs, newest first."""
     sessions_left_out: int = 0

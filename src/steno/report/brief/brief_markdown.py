@@ -550,7 +550,7 @@ def _failure_text(failure: Failure) -> str:
 
 
 def _turn_section(turn: BriefTurn, level: str, limits: TextLimits, *, is_only_turn: bool) -> Iterator[str]:
-    """Yield a turn; the work of the only turn is already in the session's section."""
+    """Yield a turn; the section of a session with one turn already contains the work of that turn."""
     started = (clock.iso_time(turn.started) or "")[11:16]
     facts = [
         f"Turn {turn.number}",

@@ -98,7 +98,7 @@ def _shorten_call(call: ToolCall, longest: int) -> ToolCall:
 
 
 _UNMASKED_FIELDS: Final = frozenset(("hash", "state", "standing", "origin"))
-"""Fields without text from a session, and fields whose values resemble secrets."""
+"""Fields that are not masked: they contain no text from a session, or values that only resemble secrets."""
 _ID_FIELDS: Final = frozenset(("id", "uuid", "agent_id", "call_id", "parent_id", "compacted_tool_ids"))
 """Fields with IDs, which resemble secrets."""
 _ID_PATTERN: Final = re.compile(
@@ -173,7 +173,7 @@ _WORK_RANKS: Final = {
     "snapshot_files": (_IMPORTANT_COUNT, 6, 9),
     "helpers": (_IMPORTANT_COUNT, 8, 10),
 }
-"""Number of important items, their rank, and the rank of the others."""
+"""Number of important items, rank of these items, and rank of all other items."""
 _WORK_LISTS: Final = (
     *("commits", "pulls", "files", "snapshot_files", "tests", "helpers", "decisions", "troubles"),
     "commands",
@@ -181,7 +181,7 @@ _WORK_LISTS: Final = (
 _PARAMETER_LENGTH: Final = 160
 """Maximum characters of a call parameter."""
 _FULL_AGENT_LIMIT: Final = _LONG_LENGTH + 1
-"""Limit from which the texts and calls of a sub-agent are included."""
+"""Minimum text limit at which the texts and calls of a sub-agent are included."""
 _TURN_RANKS: Final[dict[str, tuple[tuple[int, int, int], ...]]] = {
     "texts": ((8, 11, 2 * _LINE_LENGTH), (11, 13, _LONG_LENGTH)),
     "calls": ((11, 13, 0),),
@@ -193,7 +193,7 @@ _TURN_RANKS: Final[dict[str, tuple[tuple[int, int, int], ...]]] = {
 """Content of a turn: rank in the last turn, rank in other turns, and text limit."""
 _TURN_SHIFT: Final = 20
 _PARTS_PER_TOKEN: Final = 8
-"""Maximum parts per token: some parts take no space, for example a missing answer."""
+"""Maximum number of parts per token, not 1, because some parts are empty, for example a missing answer."""
 _EXTRA_TOKENS: Final = 64
 
 

@@ -1,11 +1,11 @@
 """Reads the content of each turn: texts, calls, backups, compactions, queue operations, decisions.
 
 Claude Code backs up a file immediately before its first change, and every prompt takes a snapshot in which a file that
-differs from its last backup gets a new version. A first backup therefore means that the file was changed in that turn,
-and a new version in a prompt's snapshot that it was changed before.
+differs from its last backup gets a new version. A first backup therefore means that the file was changed in that turn.
+A new version in a prompt's snapshot means that the file was changed before that prompt.
 
 Decisions are plans, answers, denials, and sentences with phrases that state a choice, in several languages. The list of
-phrases is short on purpose: a missed sentence is better than one that states no decision.
+phrases is short on purpose: missing a decision is better than reporting a sentence that states none.
 """
 
 import re
@@ -123,7 +123,7 @@ def backups_by_turn(
 def _backup_change(
     entry: BackupEntry, last_backup: str | None, snapshot_millis: int | None, first_millis: int | None, *, update: bool
 ) -> BackupChange | None:
-    """Return when the file was changed; None if the backup is not new."""
+    """Return the time of the change (see `BackupChange`); None if the backup is not new."""
     if last_backup is not None:
         if last_backup == backup_fingerprint(entry):
             return None
@@ -572,7 +572,7 @@ def is_question(sentence: str) -> bool:
 _CODE_BLOCK: Final = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _MARKDOWN_MARKS: Final = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)])\s+|\*\*|__")
 _MIN_SENTENCE_BYTES: Final = 25
-"""In bytes: a Chinese character carries more meaning than a Latin letter."""
+"""Minimum length in bytes, not in characters, because a Chinese character carries more meaning than a Latin letter."""
 _MAX_SENTENCE_LENGTH: Final = 320
 _MAX_PER_TURN: Final = 3
 """Maximum number of stated decisions per turn; those in the answer come first."""

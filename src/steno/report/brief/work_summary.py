@@ -1,7 +1,7 @@
 """Summary of the work in a session: tools, files, commands, tests, commits, failures, sub-agents.
 
-Claude Code 2.1.12 to 2.1.81 wrote an `agent_progress` record for each message of a sub-agent; for some sub-agents these
-are the only record.
+Claude Code 2.1.12 to 2.1.81 wrote an `agent_progress` record for each message of a sub-agent; some sub-agents
+have no other records.
 """
 
 import re
@@ -315,7 +315,7 @@ class _OpenFailures:
         self.all: dict[_OpenFailure, None] = {}
 
     def add_failure(self, action: Action, place: int, changes: int) -> None:
-        """Add a failure; a repeated failure narrows down the names that fail."""
+        """Add a failure; if it repeats an earlier one, keep only the failing names that both have in common."""
         verb, names = key = _failure_key(action)
         for failure in self._related(verb, names):
             if names <= failure.unresolved or failure.unresolved <= names:
@@ -352,7 +352,7 @@ def find_failures(
 ) -> tuple[tuple[Failure, ...], int]:
     """Return the failures in the order of their first occurrence, and the number of minor failures.
 
-    `api_answered` says that the last turn ended without an API error.
+    `api_answered` is true if the last turn ended without an API error.
     """
     open_failures = _OpenFailures()
     closed_failures: list[tuple[int, Failure]] = []
@@ -502,7 +502,7 @@ def progress_by_call(transcript: Transcript, longest: int) -> dict[str, AgentPro
 
 
 def _call_ids(record: Record) -> list[str]:
-    """Return the IDs of the call: Claude Code writes `parentToolUseID`, a published description `toolUseID`."""
+    """Return the IDs of the call: `parentToolUseID`, and `toolUseID`, which a published description uses instead."""
     values = (record.fields.get(name) for name in ("parentToolUseID", "toolUseID"))
     return [value for value in values if isinstance(value, str) and value]
 
@@ -576,7 +576,7 @@ class _SubagentCollector:
 
 
 def _agent_without_call(progress: AgentProgress) -> Subagent:
-    """Return a sub-agent of which only progress records exist."""
+    """Return a sub-agent that has only progress records."""
     return Subagent(
         agent_id=progress.agent_id,
         call_id=progress.call_id,

@@ -42,10 +42,10 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """First difference between the paths; None for a path that has ended."""
+    """First difference between two paths; a side is None if its path has ended."""
 
     steps: int
-    """Number of identical steps before it."""
+    """Number of identical steps before the difference."""
     a: PathItem | None
     b: PathItem | None
 
@@ -191,7 +191,7 @@ def _comparison_figures(a: SessionSide, b: SessionSide) -> list[Figure]:
 
 
 def _without_judgement(figure: Figure, shared: SharedRecords | None) -> Figure:
-    """Return a figure without a better side if it depends on which session is charged for shared records."""
+    """Remove the better side of cost and token figures if the sessions share records, which count for one side only."""
     if shared is None or figure.unit not in ("money", "tokens"):
         return figure
     return msgspec.structs.replace(figure, better="")
@@ -237,7 +237,7 @@ def _by_calls(row: tuple[str, tuple[int, int] | None, tuple[int, int] | None]) -
 def _join_rows(
     a: dict[str, T], b: dict[str, T], rank: Callable[[tuple[str, T | None, T | None]], tuple[bool, int]] | None = None
 ) -> tuple[tuple[str, T | None, T | None], ...]:
-    """Return joined rows by name: names in both first, then by rank or in order."""
+    """Join the rows of both sides by name: common names first, each group by rank or in original order."""
     rows = [(name, a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b))]
     rows.sort(key=lambda row: (row[1] is None or row[2] is None, row[1] is None))
     if rank is not None:
@@ -342,7 +342,7 @@ def _figure_text(figure: Figure, value: float | None, duration: Callable[[float 
 
 
 def _difference_text(figure: Figure) -> str:
-    """Return the difference of B to A: absolute for small counts, otherwise in percent."""
+    """Return the difference from A to B: absolute for small counts, otherwise in percent."""
     a, b = figure.a, figure.b
     if a is None or b is None or a == b:
         return ""

@@ -40,7 +40,7 @@ def session_row_of(connection: sqlite3.Connection, session: str, file: int) -> S
 def comparison_candidates(
     connection: sqlite3.Connection, session: SessionRow, limit: int = 8
 ) -> list[ComparisonCandidate]:
-    """Return the suggested sessions by reason, then nearest in time."""
+    """Return the suggested sessions, ordered by reason and then by distance in time."""
     reasons: dict[str, CandidateReason] = {}
     for (session_id,) in connection.execute(
         "SELECT DISTINCT s.id FROM links l JOIN sessions s ON s.file = l.file "

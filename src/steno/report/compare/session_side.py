@@ -211,7 +211,7 @@ class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
 def build_side(
     session: Session, indexed_facts: IndexedFacts, *, nodes: int = _MAX_NODES, items: int = _MAX_ITEMS
 ) -> SessionSide:
-    """Return one side of a comparison; `nodes` and `items` limit what is read."""
+    """Return one side of a comparison; `nodes` and `items` limit the number of records and steps."""
     turns, remaining_nodes = _first_turns(session, nodes)
     path = tuple(path_items(turns, indexed_facts.project))
     subagent_turns, unheard = _subagent_turns(session, nodes)

@@ -1,4 +1,4 @@
-"""Export formats and levels of detail; imports nothing heavy, as the command line needs them at start."""
+"""Export formats and levels of detail, without slow imports because the command line loads this module at startup."""
 
 from typing import Final, Literal, get_args
 

@@ -266,7 +266,7 @@ PARQUET_TABLES: Final = {
     "usage": ("file",),
     "links": ("file",),
 }
-"""Tables, with the column that identifies the file and the number of bits to shift it right."""
+"""Exported tables, each with the column of the file number, and the number of bits to shift its value right."""
 _OMITTED_COLUMNS: Final = {"files": ("state", "mark", "root", "device", "inode")}
 """Columns that are internal to the index."""
 _ARROW_TYPES: Final = {"INTEGER": "int64", "REAL": "float64"}

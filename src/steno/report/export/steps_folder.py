@@ -151,9 +151,9 @@ class StepsJob(msgspec.Struct):
     roots: tuple[str, ...]
     masker: Masker | None = None
     listed: bool = False
-    """Write only sessions that the list rule shows."""
+    """Whether to omit short sessions, as `steno ls --listed` does."""
     force: bool = False
-    """Overwrite directories that steno did not write."""
+    """Whether to overwrite directories that steno did not write."""
     planned: ProgressPlan | None = None
 
 

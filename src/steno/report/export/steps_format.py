@@ -47,7 +47,7 @@ _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 SkipReason: TypeAlias = Literal[
     "", "empty file", "file name is not a session ID", "transcript of a sub-agent", "no user or assistant records"
 ]
-"""Reason why a file has no steps; empty if it has."""
+"""Reason why a file has no steps; empty if it has steps."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -273,7 +273,7 @@ def _metadata(
 
 
 def _project_path(session: Session, masker: Masker | None) -> str:
-    """Return the project; one derived from the directory name was not masked with the file."""
+    """Return the project; mask a project derived from the directory name, which is not part of the masked file."""
     if session.facts.cwds or masker is None:
         return session.project
     return masker.mask_text(session.project) if session.project else ""

@@ -169,7 +169,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the timeline: a version, or consecutive reads."""
 
     version: Version
-    """Version that the row opens."""
+    """Version that selecting the row shows."""
     names: tuple[str, ...]
     what: str
     kind: str

@@ -58,7 +58,7 @@ class FileBackups:
             yield self._touch(entry, to_millis(timestamp))
 
     def _is_of_file(self, entry: BackupEntry) -> bool:
-        """Return whether a backup is of the file; backup names are derived from the path."""
+        """Return whether a backup belongs to the file; backup names are derived from the path."""
         if entry.file_name.startswith(f"{self._backup_prefix}@"):
             return True
         if absolute_path(entry, self._project) == self._path:

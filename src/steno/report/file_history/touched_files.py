@@ -117,7 +117,7 @@ def _latest_paths(connection: sqlite3.Connection, limit: int) -> list[str]:
 
 
 def _first_paths(connection: sqlite3.Connection, touched_filter: TouchedFilter, limit: int) -> list[str]:
-    """Return the first paths in sort order, so that sessions, which is slow, are counted only for these."""
+    """Return the first paths in sort order: counting sessions is slow and is done only for these paths."""
     where, values = _touch_condition(touched_filter)
     joined = f" {_JOIN_EDITS}" if touched_filter.sort == "lines" else ""
     having = f" HAVING {_IS_CHANGED}" if touched_filter.changed else ""
@@ -182,7 +182,7 @@ def _touched_file(row: tuple[Any, ...], session_ids: dict[str, str]) -> TouchedF
 
 
 def sort_touched(files: Iterable[TouchedFile], sort: TouchedSort) -> list[TouchedFile]:
-    """Return the files, sorted as `sort` says."""
+    """Return the files in the order of `sort`."""
 
     def sort_key(touched_file: TouchedFile) -> tuple[int, int, str]:
         number = {
@@ -199,7 +199,7 @@ def sort_touched(files: Iterable[TouchedFile], sort: TouchedSort) -> list[Touche
 
 
 def _touch_condition(touched_filter: TouchedFilter, *, calls: bool = True) -> tuple[str, list[Any]]:
-    """Return the SQL condition on rows `t` of `tool_calls`, or of `file_backups` if not `calls`."""
+    """Return the SQL condition on rows `t` of `tool_calls`, or of `file_backups` if `calls` is false."""
     where, values = [IS_FILE_CALL_SQL if calls else "t.path != ''"], list[Any]()
     if touched_filter.project is not None:
         where.append(f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project = ?)")

@@ -27,7 +27,7 @@ _RECORDED_FIELDS: Final = frozenset(("originalFile", "structuredPatch", "origina
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """A change whose rebuilt text differs from the record."""
+    """A change whose rebuilt text differs from the recorded text."""
 
     path: str
     session: str
@@ -61,7 +61,7 @@ class VerificationReport(msgspec.Struct, kw_only=True):
 def verify_folders(
     roots: Iterable[str], on_planned: Callable[[int], Callable[[int], None]] = lambda _: lambda _: None
 ) -> VerificationReport:
-    """Verify every transcript below directories; `on_planned` maps the total size to a progress callback."""
+    """Verify every transcript below directories; `on_planned` takes the total size and returns a progress callback."""
     transcripts: dict[str, DiscoveredFile] = {}
     for root in roots:
         transcripts |= {session_file.path: session_file for session_file in Discovery(root).transcripts()}

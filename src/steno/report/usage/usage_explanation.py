@@ -251,7 +251,7 @@ class _ExplanationInput(msgspec.Struct):
     """Responses to explain, before their records are read."""
 
     counted: list[tuple[Row, tuple[str, ...]]]
-    """Selected responses, each with the names of its row in the report."""
+    """Selected responses, each with the group names of its report row."""
     copies: list[Row]
     origin_of: Callable[[int], TranscriptOwner]
     path_of: Callable[[int], str]
@@ -280,7 +280,7 @@ def explain_index(
 def explain_files(
     roots: Sequence[str], query: UsageQuery, prices: PriceTable, problems: list[Problem], selection: str = ""
 ) -> UsageExplanation:
-    """Explain the same total from the files."""
+    """Explain a total from the session files."""
     files = [path for path, _ in transcripts_below(roots, problems)]
     partition = FilePartition(list(enumerate(files)))
     partition.read()

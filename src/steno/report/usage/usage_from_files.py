@@ -122,7 +122,7 @@ class FileScanner:
         self._text: Any = library.Str(self._view)
 
     def scan(self, path: str, number: int) -> ScannedFile:
-        """Return the usage rows of a file, with `number` as file number.
+        """Return the usage rows of a file; `number` is the file number.
 
         The time of a row is a number, or still the text of the record.
 
@@ -260,7 +260,7 @@ def _scan_by_record(path: str, number: int) -> ScannedFile:
 
 
 _PARALLEL_BYTES: Final = 24 << 20
-"""Total size from which another process pays off."""
+"""Number of bytes for which another process saves time."""
 _MAX_PROCESSES: Final = 4
 _HIGHEST_CHARACTER: Final = "\U0010ffff"
 _MESSAGE_SIZE: Final = struct.Struct("<Q")
@@ -281,7 +281,7 @@ def transcripts_below(roots: Sequence[str], problems: list[Problem]) -> list[Siz
     files: dict[str, int] = {}
 
     def is_transcript(entry: os.DirEntry[str]) -> bool:
-        """Return whether the file name alone identifies a transcript, and add the file; other files are inspected."""
+        """Add the file if its name identifies a transcript; return False if the file must be inspected."""
         name = entry.name
         if not (name.startswith("agent-") or is_uuid(name[: -len(JSONL_SUFFIX)])):
             return False

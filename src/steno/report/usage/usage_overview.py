@@ -151,7 +151,7 @@ _NOON_SLOT: Final = 48
 
 
 class UsageBreakdown(msgspec.Struct):
-    """Reports that are not by time, model or project."""
+    """Reports by session, branch, sub-agent type and tool."""
 
     sessions: UsageReport
     branches: UsageReport

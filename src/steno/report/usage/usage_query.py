@@ -37,7 +37,7 @@ TokenCounts: TypeAlias = tuple[int, ...]
 Buckets: TypeAlias = dict[Bucket, TokenCounts]
 
 SLOT_MILLIS: Final = 900_000
-"""Milliseconds of a quarter of an hour: hours and days of all time zones start at a multiple."""
+"""Length of a slot in milliseconds: 15 minutes, as hours and days of all time zones start at a multiple of it."""
 _BLOCK_HOURS: Final = 5
 BLOCK_MILLIS: Final = _BLOCK_HOURS * 3_600_000
 """Length of a 5-hour block in milliseconds."""
@@ -224,7 +224,7 @@ OwnerLookup: TypeAlias = Callable[[int], TranscriptOwner]
 _RowNamer: TypeAlias = "Callable[[Row, TranscriptOwner, str], tuple[str, ...]]"
 
 CLOCK_GROUPINGS: Final = ("hour", "block5h")
-"""Groupings whose keys are slots until all slots are known."""
+"""Groupings by hour or 5-hour block; responses are first grouped by slot, until all slots are known."""
 _NO_OWNER: Final = ("", "", "")
 _MINUTE_LENGTH: Final = 16
 _matches_usual_timestamp: Final = re.compile(

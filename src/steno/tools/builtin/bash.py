@@ -212,7 +212,7 @@ class Bash:
 
 
 def _explain_confinement(result: ToolResult, missing: str) -> ToolResult:
-    """Add a note to a failed command that it was sandboxed and which access it seems to lack."""
+    """Add a note to the result of a failed command: that it was sandboxed, and the access that it seems to lack."""
     note = _CONFINED_NOTE.format(needs=f" It seems to need {missing}." if missing else "")
     content = f"{result.content}\n{note}"
     return ToolResult(content, f"Error: {content}", is_error=True, needs=missing)

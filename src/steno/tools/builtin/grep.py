@@ -80,7 +80,7 @@ _BINARY_NOTE: Final = re.compile(rb"[^\0]*?: (?:WARNING: stopped searching binar
 _GROUP_SEPARATOR: Final = re.compile(rb"--\r?\n")
 _LINE_NUMBER: Final = re.compile(r"\d+([:-])")
 _FileLines: TypeAlias = list[tuple[str, list[str]]]
-"""Files and their lines to show."""
+"""Files, each with the lines to show."""
 
 
 def format_lines(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:

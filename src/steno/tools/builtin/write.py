@@ -52,9 +52,9 @@ class FileDraft(msgspec.Struct, frozen=True):
     real_path: str
     """The path with all links resolved."""
     status: os.stat_result | None
-    """None for a new file."""
+    """Status of the current file; None for a new file."""
     text: DecodedText | None
-    """None for a binary file."""
+    """Text of the current file; None for a binary file."""
 
     @property
     def text_format(self) -> TextFormat:
