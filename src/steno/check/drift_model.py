@@ -369,10 +369,10 @@ CODES: Final[tuple[Code, ...]] = (
     "TYPE_MISMATCH",
     "MISSING_FIELD",
 )
-"""Codes in report order."""
+"""Drift codes, in the order of reports."""
 
 Key: TypeAlias = tuple[Code, str, str, str]
-"""Code, kind, path and name."""
+"""Code, kind, path and name of an observation."""
 
 
 class Tally:
@@ -388,7 +388,7 @@ class Tally:
         self.versions: dict[str, int] = {}
         self.sketch = Sketch()
         self.result = Sketch()
-        """Results of an unknown tool."""
+        """Sketch of the results of an unknown tool."""
         self.enum = ""
         """Enum that lacks a new value."""
 

@@ -364,7 +364,7 @@ AppliesTo = Callable[[str, RecordShape | None], bool]
 
 
 class RuleFamily:
-    """The rules of one family. An instance checks one file, with those of these methods that the class defines.
+    """The rules of one family. An instance checks one file. A class defines some of the methods below.
 
     on_record(view, findings)        for each record, or those that `applies_to` selects
     applies_to(kind, shape)          static; the shape is known for plain lines only

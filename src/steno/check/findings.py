@@ -21,9 +21,9 @@ class Rule(msgspec.Struct, frozen=True):
     id: str
     severity: Severity
     title: str
-    """Noun phrase of the problem."""
+    """The problem as a noun phrase."""
     hint: str
-    """Effect and next step."""
+    """Effect of the problem, and the next step."""
     why: str = ""
     """Details for the reference documentation."""
     docs: str = ""

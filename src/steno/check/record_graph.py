@@ -81,7 +81,7 @@ class ToolPairs(msgspec.Struct, frozen=True):
     early: tuple[ToolBlock, ...] = ()
     """Results before their call."""
     late: tuple[ToolBlock, ...] = ()
-    """Results after a later response than that of their call."""
+    """Results that follow a later response than the one with their call."""
     reused: tuple[ToolBlock, ...] = ()
     """Calls with the ID of an earlier call."""
 
@@ -169,7 +169,7 @@ class _PairTally:
         self.answered.discard(call)
 
     def add_results(self, node: Node) -> None:
-        """Record the results of a message, or a later prompt if it has none."""
+        """Record the results of a message; a message without results counts as a later prompt."""
         if not node.results:
             self.has_later_prompt = True
         for call in node.results:

@@ -1,4 +1,4 @@
-"""Verdicts: what each generation of Claude Code resumes of a file."""
+"""Verdicts: the part of a file that each generation of Claude Code resumes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
@@ -56,7 +56,7 @@ class LineRange(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What one generation of Claude Code resumes of a session."""
+    """The part of a session that one generation of Claude Code resumes."""
 
     clients: tuple[str, ...]
     """Studied versions with this behaviour."""

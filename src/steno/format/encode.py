@@ -286,9 +286,9 @@ class Composer:
         return self._linked_record("system", subtype=subtype, **fields)
 
     def attachment(self, body: dict[str, Any], *texts: str, role: str = "system", beside: str = "") -> dict[str, Any]:
-        """Return an attachment record; `texts` is what the model reads of it.
+        """Return an attachment record; `texts` are the parts that the model reads.
 
-        With `beside` its parent is that call, and no later record follows it.
+        With `beside`, a call ID, its parent is the record of that call, and no later record is linked to it.
         """
         rendered: dict[str, Any] = {"renderedRole": role} if texts or role == "user" else {}
         if texts:

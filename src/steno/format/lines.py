@@ -229,7 +229,7 @@ class LineFeed:
         self.offset = start
         """Offset of the incomplete line."""
         self.buffered = 0
-        """Number of its bytes so far."""
+        """Number of bytes of the incomplete line so far."""
         # When starting in the middle of a file, the beginning of the first line is unknown.
         self._inside = start > 0
         self._cap = cap

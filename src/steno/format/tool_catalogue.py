@@ -25,8 +25,9 @@ Kind: TypeAlias = Literal["think", "execute", "edit", "switch_mode", "search", "
 Permission: TypeAlias = Literal["ask", "free", "read", "edit", "shell", "fetch"]
 """How calls are checked if no rule names the tool.
 
-ask    needs approval free   has no effect itself, or its own calls are checked one by one read, edit, shell, fetch   by
-the path, the command or the domain
+ask                       needs approval
+free                      has no effect itself, or its own calls are checked one by one
+read, edit, shell, fetch  by the path, the command or the domain
 """
 FileAction: TypeAlias = Literal["", "read", "write", "replace", "replace_many", "cell", "command"]
 """Effect of a call on the file it names; `command` for a shell command, which may name any file."""

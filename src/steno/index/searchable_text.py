@@ -16,9 +16,14 @@ from steno.index.line_decoder import IndexedLine, LineBlock, ResultPart
 TextKind: TypeAlias = Literal["prompt", "answer", "thinking", "input", "output", "note", "title", "summary"]
 """Kind of a searchable text.
 
-prompt    text of the user answer    text of the model thinking  thinking of the model input     input of a tool call:
-commands, paths, new text output    result of a tool call note      text of Claude Code: hooks, reminders, errors,
-attachments, records of unknown types title     title of the session summary   summary of a compaction
+prompt    text of the user
+answer    text of the model
+thinking  thinking of the model
+input     input of a tool call: commands, paths, new text
+output    result of a tool call
+note      text of Claude Code: hooks, reminders, errors, attachments, records of unknown types
+title     title of the session
+summary   summary of a compaction
 """
 TEXT_KINDS: Final[tuple[TextKind, ...]] = (
     "prompt",

@@ -272,7 +272,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return ""
 
     def _lacks_rule(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether no rule names a command, or one inside it."""
+        """Whether no rule names a command, or a command nested in it."""
         if not command.words:
             return True
         rule = self._allowing_rule(command)
@@ -307,7 +307,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return is_literal and command.program in {"sed", "awk"} and self._read_access(command) is not None
 
     def _is_fixed_command(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a command is a fixed one and reads only permitted files."""
+        """Whether a command is a fixed command and reads only permitted files."""
         if not command.words:
             # An assignment; commands in its value are checked separately.
             return True
@@ -352,7 +352,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
     # Rules
 
     def _blanket_approval(self) -> Decision | None:
-        """Return the decision if all commands are allowed unless denied."""
+        """Return the decision if the mode or a rule allows all commands."""
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed", exact=True)
         unconditional_rule = next((rule for rule in self.rules.for_tool("allow", SHELL) if rule.covers_all_calls), None)
@@ -361,7 +361,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return Decision("allow", f"allowed by rule {unconditional_rule.text}", unconditional_rule.text, exact=True)
 
     def _deny_or_ask(self, kind: RuleKind, parsed_script: ParsedScript, script: str) -> Decision | None:
-        """Return the decision of deny or ask rules; a rule that may match asks."""
+        """Return the decision of deny or ask rules; a possible match needs approval."""
         possible_decision: Decision | None = None
         for rule in self.rules.for_tool(kind, SHELL):
             if rule.command is None:
@@ -466,7 +466,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
     # Files
 
     def _check_files(self, parsed_script: ParsedScript, run_folders: RunFolders) -> Decision | None:
-        """Return the decision about files that commands redirect or get as operands."""
+        """Return the decision about the files in redirections and operands of commands."""
         files = self.files
         if self._blanket_approval() is not None:
             # Everything that is not denied or protected is allowed then.
@@ -495,7 +495,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return None
 
     def _check_protected_paths(self, command: Command, run_folders: RunFolders) -> Decision | None:
-        """Ask if a command that does more than read gets a protected path."""
+        """Ask if a protected path is passed to a command that does more than read."""
         if command.program in TEXT_ONLY_PROGRAMS or self._read_access(command) is not None:
             return None
         for word in path_candidates(command):

@@ -1,4 +1,4 @@
-"""Git repositories of commands: their directories, and locations outside the working directories.
+"""Git repositories that commands use: their directories, and locations outside the working directories.
 
 A repository can refer to other locations: a work tree, a common directory, alternate object stores, symbolic links.
 With a rule such as `Bash(git log:*)` git would read or write there.
@@ -21,7 +21,7 @@ _MAX_LINE: Final = 4096
 
 
 def git_folders(folder: str) -> Iterator[str]:
-    """Yield the directories that git reads: `.git` above a directory, or the one of a linked work tree.
+    """Yield the directories that git reads: the nearest `.git` at or above `folder`, or that of a linked work tree.
 
     A `.git` file can name any directory. It is only followed to a directory that points back at it, which requires
     write access to that directory.
@@ -161,7 +161,7 @@ def _subcommand(command: Command) -> str:
 
 
 def _remote_risk(folder: str, working_folders: tuple[str, ...]) -> str:
-    """Return why the remote repositories of a repository are a risk: local ones outside, or with programs."""
+    """Return why the remote repositories of a repository are a risk: paths outside, or programs."""
     root = repository_root(os.path.realpath(folder))
     if not root:
         return ""

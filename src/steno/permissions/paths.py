@@ -102,7 +102,7 @@ def _split_parts(path: str) -> tuple[str, ...]:
 
 
 def fold_name(name: str) -> str:
-    """Return a name as the most permissive file system compares it."""
+    """Return a name folded as on the most permissive file system, for comparison."""
     plain = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFC", name)).casefold()
     return unicodedata.normalize("NFC", plain).rstrip(" ") or name
 

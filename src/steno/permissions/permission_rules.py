@@ -38,7 +38,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     verdict: Verdict
     reason: str
-    """A phrase for the user who is asked and for the model."""
+    """Reason as a phrase, shown to the user and the model."""
     rule: str = ""
     """The rule that decided, as written in the settings; empty if none did."""
     paths: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
         return "*" in self.text
 
     def matches(self, command: str) -> bool:
-        """Whether a command matches for any value of its unknown parts."""
+        """Whether a command matches for every value of its unknown parts."""
         return self._wildcard_spans(command) is not None
 
     def wildcard_words(self, words: Sequence[str]) -> dict[int, int] | None:
@@ -116,7 +116,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
         return [span for span in (*spans, (position, end)) if span[0] < span[1]]
 
     def may_match(self, command: str) -> bool:
-        """Whether any possible value of a command with unknown parts matches."""
+        """Whether a command matches for at least one value of its unknown parts."""
         if UNKNOWN_PART not in command:
             return self.matches(command)
         for pattern in (self.text, self.text.removesuffix(" *")):

@@ -24,7 +24,7 @@ from steno.permissions.shell.command import word_set
 _STAT_FILE: Final = "/proc/self/stat"
 _START_FIELD: Final = 50 - 3
 _END_FIELD: Final = 51 - 3
-"""Start and end of the environment: fields 50 and 51, without the first two fields."""
+"""Indexes of the start and end of the environment: fields 50 and 51, counted without the first two fields."""
 
 
 def scrub_environment(names: Iterable[str]) -> None:

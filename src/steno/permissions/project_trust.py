@@ -1,7 +1,7 @@
 """Trusted project directories, and the project settings that take effect.
 
 Settings of an untrusted project may only restrict permissions. Those of a trusted project may do more, but never choose
-the API endpoint, keys, or the programs that are found.
+the API endpoint, keys, or the search path for programs.
 """
 
 import os
@@ -120,7 +120,7 @@ def trust_folder(folder: str) -> None:
 
 
 def revoke_trust(folder: str) -> None:
-    """Remove the trust in a directory."""
+    """Remove a directory from the trusted directories."""
     real = ResolvedPath.of(folder).real
     _write_folders(tuple(trusted for trusted in trusted_folders() if trusted != real))
 

@@ -44,7 +44,7 @@ def hide_secrets(text: str) -> str:
 
 
 def hide_known_secrets(text: str) -> str:
-    """Return a text with every secret masked that an export would mask; home directories and email addresses are kept."""
+    """Return a text with the same secrets masked as in an export; home directories and email addresses are kept."""
     data = text.encode("utf-8", "surrogatepass")
     edits = [
         msgspec.structs.replace(edit, new=PLAIN_MASK.encode())

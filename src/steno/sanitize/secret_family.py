@@ -16,7 +16,7 @@ _METHODS: Final = ("match", "search", "fullmatch", "finditer", "findall", "sub")
 
 
 class LazyPattern:
-    """A compiled pattern of bytes that is compiled on first use; has only the methods used here."""
+    """A bytes pattern that is compiled on first use; has only the methods used here."""
 
     match: Callable[..., re.Match[bytes] | None]
     search: Callable[..., re.Match[bytes] | None]
@@ -107,7 +107,7 @@ _MIN_LETTERS: Final = 3
 _MIN_ODD_SHARE: Final = 0.4
 """Share of unusual letter pairs from which a value counts as random. Words stay below 0.2."""
 _MIN_ODD_SHARE_MIXED: Final = 0.45
-"""The same for a value without digits, where letter pairs are the only evidence."""
+"""The share for a value without digits, where letter pairs are the only evidence."""
 _COMMON_PAIRS: Final = frozenset(
     b"ab ac ad ag ai al am an ap ar as at au ay ba be bj bl bo bu by ca ce ch ci ck cl co cr ct cu da "
     b"dd de di do ds ea ec ed ee ef eg el em en ep eq er es et ev ex ey fa ff fi fo fr fu ge gi gr gs "
@@ -241,7 +241,7 @@ _MIN_PASSWORD: Final = 5
 def is_password(value: bytes, *, quoted: bool) -> bool:
     """Return whether the value of a name like `password` is a password, including one chosen by a person.
 
-    Plain words are not: they are often a label, a type or another variable.
+    Plain words are not passwords: they are often a label, a type or another variable.
 
     >>> [is_password(each, quoted=True) for each in (b"hunter2", b"S3cr3t!x", b"string", b"${DB_PASS}")]
     [True, True, False, False]
@@ -296,10 +296,10 @@ _ENCODED_TAIL: Final = LazyPattern(rb"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_.~+/=-]*+)++"
 _MAX_ESCAPE_LENGTH: Final = 14
 """Maximum length in bytes of a colour or escape sequence that ends right before a word."""
 _MAX_LENGTH_BEFORE: Final = 61
-"""One more than the number of characters before the needle in any pattern."""
+"""One more than the maximum number of characters before the needle in a pattern."""
 _TOKEN_SAMPLE: Final = 256
 _SKIP_BYTES: Final = 48
-"""Number of bytes after a run that is not random in which it is not examined again."""
+"""Number of bytes of a run that is not random in which later needles are skipped."""
 _CONTROL_BEFORE: Final = LazyPattern(rb"(?:\[[0-9;]{0,12}m|\\u00[01][0-9a-fA-F]|\\x[01][0-9a-fA-F])\Z")
 _ESCAPE_LETTERS: Final = frozenset((b"n", b"r", b"t", b"b", b"f", b"v"))
 

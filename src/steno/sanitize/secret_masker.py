@@ -49,7 +49,7 @@ _HEX_STEM: Final = 3
 """Number of bytes of a stem that are searched for in hex."""
 _GROUP: Final = 4
 _LONGEST: Final = 5
-"""Length of a needle; longer ones would find the same at a higher cost."""
+"""Length of a needle; longer needles find the same secrets at a higher cost."""
 _BASE64: Final = re.compile(
     rb"[A-Za-z0-9+/_-]++(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{16,}+)*+"
     rb"(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)(?=[A-Za-z0-9+/_-]{0,14}[A-Z0-9+/=])[A-Za-z0-9+/_-]{2,15}+(?==|\\{0,7}[\"']|\r?\n|\\{1,7}[rn]|\Z))?={0,3}"

@@ -332,7 +332,7 @@ def load(source: Source, *, cap: int = LINE_CAP, keep: bool = False, as_written:
 
 
 def load_growth(before: Transcript, source: Source) -> Transcript:
-    """Return the same as `load` for a file that has grown, without reading known records again.
+    """Load a file that has grown, without reading known records again.
 
     The nodes of complete lines are reused.
     """

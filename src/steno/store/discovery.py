@@ -45,7 +45,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def unreadable_problems(problems: Iterable[Problem], *more_kinds: ProblemKind) -> list[Problem]:
-    """Return the problems with files that exist but cannot be read, plus those of `more_kinds`."""
+    """Return the problems with files that exist but cannot be read, plus problems of the kinds in `more_kinds`."""
     kinds = ("denied", "unreadable", *more_kinds)
     return [problem for problem in problems if problem.kind in kinds]
 

@@ -52,7 +52,7 @@ _UNSUPPORTED_LINK: Final = frozenset(
 
 
 class ReplacementReceipt(msgspec.Struct, frozen=True):
-    """What a repair wrote; stored as JSON next to the backup."""
+    """The receipt of a repair; stored as JSON next to the backup."""
 
     size: int
     sha256: str

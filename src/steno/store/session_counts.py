@@ -242,7 +242,7 @@ def _lines_containing(source: Source, needles: list[bytes], start: int) -> Itera
 
 
 def _type_needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
-    """Return how this file spells the type field; nearly always in one way."""
+    """Return the spellings of the type field in this file; nearly always one per type."""
     needles = [b'"type":"%s"' % name for name in types]
     if b'"type": "' in sample:
         needles += [needle.replace(b":", b": ") for needle in needles]

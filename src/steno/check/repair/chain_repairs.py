@@ -328,7 +328,7 @@ def _bridge_parents(plan: EditPlan, broken: list[_BrokenParent]) -> None:
 
 
 def _begin_at_children(plan: EditPlan, top: Node) -> None:
-    """Start the conversation below a record that no conversation starts with."""
+    """Start the conversation at the children of a record that cannot start it."""
     for node in plan.graph.members:
         if node.converses and node.parent == top.uuid:
             plan.change(node, _INVALID_BEGINNING, _BEGIN_TEXT, {"parentUuid": None})

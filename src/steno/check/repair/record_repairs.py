@@ -51,7 +51,7 @@ _LOSSES: Final = {
 
 
 def repair_lines(plan: EditPlan) -> None:
-    """Make every line one valid record."""
+    """Turn every line into one valid record."""
     nodes = iter(plan.transcript.nodes)
     for piece in plan.transcript.pieces():
         if isinstance(piece, Gap):

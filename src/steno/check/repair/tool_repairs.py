@@ -255,7 +255,7 @@ class _ToolPositions:
 
 
 def _surplus_results(graph: RecordGraph, pairs: ToolPairs) -> Iterator[ToolBlock]:
-    """Yield the surplus results of calls with several: all but one on the parent chain.
+    """Yield the surplus results of calls with several results: all but one on the parent chain.
 
     A gathered result may be in the middle of a response or before the last compaction. If no result is on the parent
     chain, the one nearest to its expected position is kept.
@@ -372,7 +372,7 @@ class _MissingResults:
             self.drafts.change(boundary, finding, description, {"compactMetadata": new_metadata})
 
     def _give_own_ids(self, call: ToolBlock, result: Node) -> None:
-        """Give a call and its result a new ID if a call before a compaction has the same.
+        """Give a call and its result a new ID if a call before a compaction has the same ID.
 
         Otherwise the result is not found by its ID although it is linked to its call.
         """

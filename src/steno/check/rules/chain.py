@@ -471,7 +471,7 @@ class SidechainRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, shape: RecordShape | None) -> bool:
-        """Return whether such a record may be a tool result that names its sub-agent."""
+        """Return whether a record of this kind and shape may be a tool result that names its sub-agent."""
         return kind == "user" and (shape is None or shape.has("toolUseResult", dict))
 
     def on_record(self, view: RecordView, _findings: Findings) -> None:

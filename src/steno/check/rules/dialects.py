@@ -195,7 +195,7 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
 _ISO: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}T\d{2}")
 _SECONDS_RANGE: Final = range(10**9, 10**11)
-"""Numbers that are seconds of this century, or milliseconds of 1970 to 1973."""
+"""Invalid timestamps: milliseconds of 1970 to 1973, but more likely seconds of this century."""
 _MAX_NAME_LENGTH: Final = 80
 _BLOCKS: Final[dict[str, dict[str, type]]] = {
     "text": {"text": str},
@@ -247,7 +247,7 @@ class _DialectChecker:
         self._unflagged: dict[str, Location] = {}
         """Records of the main conversation whose parent is a sub-agent record."""
         self._prompts: dict[str, Location | None] = {}
-        """Prompts and other records with answers: the location in the main conversation, None in a sub-agent."""
+        """Location of each prompt and each other record with answers, by UUID; None for records of sub-agents."""
 
     def check_record(self, fields: Json, location: Location, form: Dialect) -> None:
         """Check the next record, in the given dialect."""
@@ -279,7 +279,7 @@ class _DialectChecker:
             self._add_finding(UNKNOWN, location, name[:_MAX_NAME_LENGTH])
 
     def _remember(self, fields: Json, location: Location) -> None:
-        """Record what dialect records may refer to in a Claude Code record."""
+        """Record the IDs in a Claude Code record that dialect records may refer to."""
         uuid, is_sidechain = fields.get("uuid"), fields.get("isSidechain") is True
         if isinstance(uuid, str):
             self._seen.setdefault(uuid, location)
@@ -293,7 +293,7 @@ class _DialectChecker:
                 self._calls[str(block_fields.get("id"))] = is_sidechain
 
     def finish(self) -> None:
-        """Check what requires all records."""
+        """Run the checks that require all records."""
         for parent, location, _ in self._parents:
             if parent not in self._seen:
                 self._add_finding(PARENT, location, f"No record has the UUID {parent!r}")

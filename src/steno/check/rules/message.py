@@ -228,7 +228,7 @@ class MessageRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-        """Return whether such a record is a message."""
+        """Return whether a record of this kind and shape is a message."""
         return kind in ROLES
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
@@ -255,7 +255,7 @@ class MessageRules(RuleFamily):
             self._check_blocks(content, view, findings)
 
     def _follow_response(self, view: RecordView, weight: int) -> None:
-        """Record what can only be decided once all records of a response are read."""
+        """Record the data for checks that require all records of a response."""
         node = view.node
         if node.message_id is None:
             self._unnamed.append((view.location, node.index))
@@ -308,7 +308,7 @@ class MessageRules(RuleFamily):
         return flaw
 
     def on_end(self, evidence: Evidence) -> None:
-        """Check what requires the whole file."""
+        """Run the checks that require the whole file."""
         findings = evidence.findings
         for name, (location, node) in self._thinking_only.items():
             if name not in self._substantial:
@@ -471,7 +471,7 @@ class ToolRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-        """Return whether such a record is an answer."""
+        """Return whether a record of this kind and shape is an answer."""
         return kind == "assistant"
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
@@ -544,7 +544,7 @@ class UsageRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-        """Return whether such a record is an answer."""
+        """Return whether a record of this kind and shape is an answer."""
         return kind == "assistant"
 
     def on_record(self, view: RecordView, findings: Findings) -> None:

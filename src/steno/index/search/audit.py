@@ -1,4 +1,4 @@
-"""Accounts for every byte of every file: searched, or why not. The sums equal the file sizes.
+"""Classifies every byte of every file: searched, or the reason why not. The sums equal the file sizes.
 
 Each string is classified by its position in the record, independently of `steno.index.searchable_text`, and the result
 is compared with the text in the index.

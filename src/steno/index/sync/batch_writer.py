@@ -438,7 +438,7 @@ class BatchWriter:
         assign_foreign_titles(connection, {*self._files, *self._restore_own_titles()})
 
     def _restore_own_titles(self) -> Iterator[int]:
-        """Restore the own titles of sessions whose title was in a removed file; yield their files."""
+        """Give each session whose title was in a removed file the title in its own file; yield these files."""
         for leaf in self._tables.returned_titles:
             rows = self._connection.execute(
                 "SELECT s.file, f.state FROM sessions s JOIN files f ON f.id = s.file WHERE s.last_uuid = ?", (leaf,)

@@ -41,7 +41,7 @@ _TCP_VERSION: Final = 4
 
 
 class WrapperPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sandboxed program may read and write."""
+    """Paths that a sandboxed program may read and write."""
 
     project: str
     """The project directory, which is writable."""
@@ -65,7 +65,7 @@ class SandboxBackend(msgspec.Struct, frozen=True):
 
     kind: BackendKind | None
     summary: str
-    """Description of what it restricts."""
+    """Description of its restrictions."""
     program: str = ""
     apart: bool = False
     """For Landlock: whether programs also get mount and network namespaces."""
@@ -205,7 +205,7 @@ def _landlock_options(policy: WrapperPolicy, folders: tuple[str, ...], *, isolat
 
 
 def _contains_any(path: str, folders: Iterable[str]) -> bool:
-    """Whether a directory is the path or inside it."""
+    """Whether a path is one of the directories or contains one."""
     return any(f"{folder}/".startswith(f"{path}/") for folder in folders)
 
 

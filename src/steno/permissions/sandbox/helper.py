@@ -66,7 +66,7 @@ class ActiveMechanisms:
             seccomp.assemble_filter(self.filter_options(writes=writes))
 
     def filter_options(self, *, writes: bool) -> seccomp.FilterOptions:
-        """Return what the seccomp filter must do in addition to the other mechanisms."""
+        """Return the restrictions that the seccomp filter must add to the other mechanisms."""
         return seccomp.FilterOptions(
             metadata=not self.namespaces,
             touch=writes,
@@ -292,7 +292,7 @@ def _error_text(error: Exception) -> str:
 
 
 def _run_as_init(command_process: "CommandProcess", plan: PathPlan, report: socket.socket, status: int) -> NoReturn:
-    """Set up the namespaces, start the command, and end with it."""
+    """Set up the namespaces, start the command, and exit when it ends."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     mount_namespace.enter_private_root(plan, command_process.accounts)
@@ -403,7 +403,7 @@ def _lower_limit(limit: int, value: int) -> None:
 
 
 def _reset_signals() -> None:
-    """Reset ignored and blocked signals; handlers end with this program."""
+    """Reset ignored and blocked signals; handlers are lost on exec."""
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

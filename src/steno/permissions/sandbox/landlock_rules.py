@@ -62,7 +62,7 @@ def file_rights(abi: int) -> int:
 
 
 def create_ruleset(abi: int, *, files: int, network: int, scopes: int) -> int:
-    """Return a ruleset that handles some rights; negative if the kernel refuses."""
+    """Return the descriptor of a ruleset that handles some rights; negative if the kernel refuses."""
     rules = _Ruleset(files=files, network=network, scopes=scopes)
     size = 8 if abi < NETWORK_VERSION else 16 if abi < SCOPES_VERSION else 24
     return syscalls.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)

@@ -239,7 +239,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 class FilterOptions(NamedTuple):
-    """What the filter must deny because the other mechanisms do not."""
+    """Restrictions that the filter must add because the other mechanisms lack them."""
 
     metadata: bool
     """Deny changes of modes, owners, times and attributes: no mount makes files read-only."""
@@ -422,7 +422,7 @@ def _no_set_user_bits(index: int) -> list[Instruction]:
 
 
 def _open_flags(index: int, *, truncation: bool) -> list[Instruction]:
-    """Deny creating files with such modes and, with `truncation`, truncation without write access."""
+    """Deny creating set-user-ID and set-group-ID files and, with `truncation`, truncation without write access."""
     instructions = [
         _load(_argument(index)),
         Instruction(_JSET, 0, 3, _O_CREAT | _O_TMPFILE),

@@ -173,7 +173,7 @@ def open_in_root(root: int, path: str) -> int:
 
 
 def close_other_descriptors(keep: set[int]) -> None:
-    """Close all file descriptors except some."""
+    """Close all file descriptors except the given ones."""
     first = 0
     for descriptor in [*sorted(keep), -1]:
         last = 0xFFFFFFFF if descriptor < 0 else descriptor - 1

@@ -1,1 +1,1 @@
-"""Parses and analyzes shell commands: what they run, read and write."""
+"""Parses and analyzes shell commands: the programs they run, and the files they read and write."""

@@ -50,7 +50,7 @@ class Word(msgspec.Struct, frozen=True):
     tilde: bool = False
     """Whether it starts with an unquoted `~` or `~/`."""
     glob: bool = False
-    """Whether it splits only because it is a file name pattern, so that each result has a known start."""
+    """Whether it may expand to several words only because it is a file name pattern, so that each has a known start."""
 
     @property
     def literal(self) -> bool:
@@ -93,7 +93,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     inner: tuple["Command", ...] = ()
     """The nested commands."""
     reach: int = -1
-    """Index of the last word that decides what else it runs; a rule that names this word covers it."""
+    """Index of the last word that determines the nested commands; a rule must name the words up to it."""
     sealed: str = ""
     """Why the nested commands are unknown; empty if they are known."""
     transparent: bool = False

@@ -38,7 +38,7 @@ def is_plain_file(path: str, *, folders: bool) -> bool:
 
 
 def rule_texts(command: Command) -> Iterator[str]:
-    """Yield the texts of a command that deny and ask rules are matched with."""
+    """Yield the texts of a command to match with deny and ask rules."""
     if not command.words:
         return
     by_program_name = msgspec.structs.replace(
@@ -93,7 +93,7 @@ class ExposedContent(msgspec.Struct, frozen=True):
 
 
 def exposed_content(command: Command) -> ExposedContent:
-    """Return what a command may print of files that it does not name."""
+    """Return the unnamed files that a command may print."""
     if not command.words:
         return ExposedContent()
     analyse = _EXPOSURE_BY_PROGRAM.get(program_name(command.program))
@@ -325,7 +325,7 @@ def is_process_path(path: str) -> bool:
 
 _MAX_MOVES: Final = 3
 _MAX_PATH_LENGTH: Final = 8192
-"""Twice the kernel's limit for paths; patterns are slow on longer ones."""
+"""Maximum length of a path in characters: twice the kernel's limit, because patterns are slow on longer text."""
 
 
 class RunFolders(msgspec.Struct, frozen=True):

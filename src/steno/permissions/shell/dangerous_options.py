@@ -200,7 +200,7 @@ _SED_SCRIPT: Final = re.compile(
 
 
 def find_dangerous_use(words: tuple[Word, ...], options: DangerousOptions) -> DangerousUse:
-    """Return what the words of a command make its program run and write."""
+    """Return the programs that the words of a command run, and the files that they write."""
     name = words[0].text.rsplit("/", 1)[-1]
     if name in _SED_PROGRAMS:
         return _sed_use(words)

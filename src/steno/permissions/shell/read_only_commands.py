@@ -3,7 +3,7 @@
 Unlisted options are not considered harmless, and long options only count in full.
 
 Commands in the sandbox may have words with unknown values (`cat *.md`), because the kernel limits what they can access.
-For them the tables only decide what to try without approval.
+For such commands, the tables only decide which ones to try without approval.
 
 Fixed commands may run without sandbox and approval: if no sandbox is available, and next to a command that a rule
 allows. All their words are literal, all options are listed, and every other word names a file that the caller checks.
@@ -284,7 +284,7 @@ def read_access(command: Command, *, sandboxed: bool = False) -> ReadAccess | No
 
 
 def _literal_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the words with a known value; the kernel limits what the others can access."""
+    """Return the words with a known value; the kernel limits the access of the others."""
     return tuple(word for word in words if word.literal)
 
 

@@ -58,8 +58,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     asks_to_continue: bool = False
     """Appends a synthetic prompt after a last tool result."""
     answers_only: Literal["", "last record", "last record or result"] = ""
-    """Restricts `answers_prompts` to a prompt that is the very last record, without notes or events after it. A tool
-    result followed by such records counts as the last record, or does not."""
+    """Restricts `answers_prompts` to a prompt that is the very last record, without notes or events after it. With
+    `last record or result`, such records may follow a tool result."""
     merges_nameless: bool = False
     """Treats records without ID and model as one response."""
     joins_with_newline: bool = True

@@ -118,7 +118,7 @@ class TurnDraft:
         self.closing = compaction or self.closing
 
     def continue_after(self, compaction: Compaction) -> None:
-        """Continue after a compaction, and after the one that seemed to be at its end."""
+        """Continue the turn after a compaction; compactions at its end become notes."""
         self.set_closing_compaction(compaction)
         self.add_compaction_note(compaction)
         self.closing = None

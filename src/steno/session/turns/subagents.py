@@ -169,7 +169,7 @@ def _result_names_agent(transcript: Transcript, node: Node) -> bool:
 
 
 def _add_report(references: SubagentReferences, record: Record, node: Node) -> None:
-    """Add a report; the queue's record of it is used only without another."""
+    """Add a report; its record in the queue is used only if no other record contains it."""
     text = record.text or _queued_text(record)
     agent = tag_content(text, "task-id")
     before = references.reports.get(agent)

@@ -55,7 +55,7 @@ class Totals(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """Context and output tokens."""
+        """Sum of context and output tokens."""
         return self.context + self.output
 
 

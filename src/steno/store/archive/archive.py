@@ -99,8 +99,8 @@ class RestoreResult(msgspec.Struct, frozen=True):
 
     path: str
     state: Literal["written", "same", "other", "damaged"]
-    """Written; already present with the same bytes; present with other bytes and left unchanged; or damaged in the
-    archive and not written.
+    """`same`: already present with the same bytes; `other`: present with other bytes and left unchanged; `damaged`:
+    damaged in the archive and not written.
     """
     size: int = 0
     reason: str = ""

@@ -288,7 +288,7 @@ def _session_paths_above(path: str) -> Iterator[str]:
 class _CatalogueEntries(msgspec.Struct):
     entries: dict[str, CatalogueEntry]
     folders: dict[str, list[CatalogueEntry]]
-    """The same entries, grouped by their original directory."""
+    """The entries, grouped by their original directory."""
 
 
 def _read_catalogue(catalogue: str) -> _CatalogueEntries:

@@ -453,7 +453,7 @@ def _is_journal_missing(folder: str) -> bool:
 
 
 def find_flaw(copy: str, file: FileGeneration, on_progress: ProgressCallback | None = None) -> str:
-    """Return what is damaged in a copy; empty if it is intact."""
+    """Return the damage of a copy; empty if it is intact."""
     frames = FrameReader(copy)
     try:
         for frame in file.frames:

@@ -215,7 +215,7 @@ class Journal:
         return os.path.join(self.folder, file.copy_name)
 
     def add_line(self, line: _JournalLine) -> None:
-        """Apply the next line."""
+        """Apply the next line of the journal."""
         if isinstance(line, SessionLine):
             self.session_line = line
         elif isinstance(line, FileLine):

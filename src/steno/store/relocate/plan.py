@@ -118,7 +118,7 @@ class _RunningSum:
         self._size = 0
 
     def add(self, data: bytes) -> None:
-        """Add bytes."""
+        """Add bytes to the hash."""
         self._hash.update(data)
         self._size += len(data)
 
