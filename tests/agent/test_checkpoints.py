@@ -354,7 +354,7 @@ def test_what_is_changed_this_very_moment_is_left(desk: Desk, monkeypatch: pytes
 
     monkeypatch.setattr(desk.points, "_record_snapshot", and_meanwhile)
     (left,) = desk.points.restore(prompt).skipped
-    assert "changed just now" in left.obstacle
+    assert "changed during the restore" in left.obstacle
     assert (desk.project / "a").read_bytes() == b"by hand"
 
 

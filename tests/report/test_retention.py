@@ -97,10 +97,7 @@ def test_doctor_says_the_same(steno: Steno, config: WriteConfig) -> None:
             3,
             1,
             -1,
-            (
-                "3 sessions that are not archived: Claude Code deletes them within 7 days, "
-                "the first the next time it cleans up"
-            ),
+            ("3 sessions that are not archived: Claude Code deletes them within 7 days, the first at the next cleanup"),
         ),
     ],
 )

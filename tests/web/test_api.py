@@ -570,7 +570,7 @@ def test_a_cursor_belongs_to_its_parameters(api: Api) -> None:
     cursor = api.get("/sessions", limit=1)["next_cursor"]
     assert api.get("/sessions", limit=5, cursor=cursor)["sessions"]
     status, error = api.error("/sessions", cursor=cursor, sort="oldest")
-    assert (status, error["message"]) == (400, "cursor: belongs to other parameters")
+    assert (status, error["message"]) == (400, "cursor: created with different parameters")
     assert api.error("/files", cursor=cursor)[0] == 400
 
 

@@ -103,7 +103,7 @@ def test_instructions_and_memory_are_rendered(made: _Made) -> None:
 def test_no_link_out_of_the_project_is_followed(made: _Made) -> None:
     text = _page(made.of, made.path)
     assert OUTSIDE not in text
-    assert "Imports skipped, outside the project: CLAUDE.local.md" in text
+    assert "Skipped imports from outside the project: CLAUDE.local.md" in text
 
 
 def test_no_secret_is_on_the_page(made: _Made) -> None:

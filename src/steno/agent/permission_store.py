@@ -252,7 +252,7 @@ def _add_rule_to_file(folder: Directory, name: str, rule: str) -> bool:
 
     def unchanged() -> None:
         if _read_content(folder, name)[0] != old_bytes:
-            raise Busy(f"{name} was changed just now")
+            raise Busy(f"{name} changed during the update")
 
     try:
         folder.replace_file(name, new_bytes, status, before_replace=unchanged)

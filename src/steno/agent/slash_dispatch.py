@@ -111,8 +111,8 @@ _LOCAL_COMMAND: Final = (
 )
 _LOCAL_COMMAND_OUTPUT: Final = "<local-command-stdout>{}</local-command-stdout>"
 _UNKNOWN_COMMAND: Final = (
-    "The message begins with /{name}, but no command or skill has that name. Unless "
-    "it means something else, such as a path, tell the user. Available: {names}."
+    "The message begins with /{name}, but no command or skill has that name. Tell the "
+    "user, unless the text is something else, such as a path. Available: {names}."
 )
 _MAX_NAMES: Final = 50
 

@@ -71,8 +71,8 @@ def _matches_tool(tool: str, names: tuple[str, ...]) -> bool:
 _GENERAL_PROMPT: Final = """\
 Complete the task given to you by another agent. Do everything it asks for and nothing else.
 
-Explore before making changes: search broadly if you do not know where something is, and read the file if you
-do. If the first approach finds nothing, try another. Prefer editing existing files to creating new ones. Do
+Explore before making changes: search broadly if you do not know the location of the code; otherwise, read the
+file. If the first approach finds nothing, try another. Prefer editing existing files to creating new ones. Do
 not write documentation unless the task asks for it.
 
 The other agent reads only your last message. Report what you found or did, with absolute paths and short,

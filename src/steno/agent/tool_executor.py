@@ -216,7 +216,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         if not approval.granted:
             reason = f"needs {result.needs}: {approval.message}"
             self.emit(CallDenied(call, Decision("deny", reason)))
-            content = f"{result.content}\n[Running it without the sandbox was denied: {approval.message}]"
+            content = f"{result.content}\n[Running the command without the sandbox was denied: {approval.message}]"
             return msgspec.structs.replace(result, content=content, needs=""), approval
         if approval.tool_input is not None:
             new_decision = self.permission_checker.judge(str(call["name"]), approval.tool_input, cwd=self.context.cwd)

@@ -189,10 +189,10 @@ class PermissionDialogs:
         if decision.rule:
             lines.append(f"Matching rule: {decision.rule}")
         else:
-            lines.append("Neither a rule nor the permission mode allows it")
-        lines += [f"A rule that allows it: {offer}" for offer in decision.offers]
+            lines.append("Neither a rule nor the permission mode allows this call")
+        lines += [f"A rule that would allow it: {offer}" for offer in decision.offers]
         if decision.together:
-            lines.append(f"Rules that together allow it: {', '.join(decision.together)}")
+            lines.append(f"Rules that together would allow it: {', '.join(decision.together)}")
         lines.append("Order of precedence: deny, ask, allow")
         self._renderer.print_block(
             [["    ", (part, "dim")] for line in lines for part in wrap(line, columns - 1)], "why"

@@ -173,7 +173,7 @@ def _auth_headers(api_key: str, auth_token: str) -> dict[str, str]:
         if not _HEADER_VALUE.fullmatch(value):
             raise BadRequest(
                 f"the API {kind} contains a character that is not valid in a header",
-                hint="Check for characters copied with it.",
+                hint="Check for extra characters from copying, such as a line break.",
             )
         headers[name] = f"Bearer {value}" if name == "authorization" else value
     return headers

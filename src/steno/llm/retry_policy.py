@@ -27,7 +27,7 @@ ERROR_STATUSES: Final[Mapping[str, int]] = {
 _NEVER_RETRIED: Final = frozenset({"bad_url", "cancelled", "certificate_error"})
 _HINTS: Final = {
     401: "Check that ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN) is valid for this address.",
-    403: "The API key is valid but lacks the permission.",
+    403: "The API key is valid but lacks the required permission.",
     404: "Check the model name, and that ANTHROPIC_BASE_URL does not end with /v1.",
     413: "The request is too large. Use /compact to shorten the conversation.",
 }

@@ -346,8 +346,8 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             phrase = f"`{command_text}` needs" if command_text else "writing a file needs"
             return f"{phrase} approval because no sandbox is available"
         if all_without_rule:
-            return "writes a file, and a command in it may write other files"
-        return f"no rule allows `{command_text}`, and it cannot be sandboxed next to a command that a rule allows"
+            return "writes a file, and a command in the script may write other files"
+        return f"no rule allows `{command_text}`, and it cannot be sandboxed together with a command that a rule allows"
 
     # Rules
 
@@ -373,7 +373,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
                 if any(map(rule.command.matches, texts)):
                     return Decision(kind, _RULE_REASONS[kind].format(rule=rule.text), rule.text)
                 if possible_decision is None and any(map(rule.command.matches, possible_rule_texts(command))):
-                    reason = f"rule {rule.text} may apply: options come before the words it names"
+                    reason = f"rule {rule.text} may apply: options precede the words that the rule names"
                     possible_decision = Decision("ask", reason, rule.text)
                 if possible_decision is None and any(map(rule.command.may_match, texts)):
                     reason = f"rule {rule.text} may apply: the command depends on a variable"

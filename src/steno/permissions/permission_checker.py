@@ -237,7 +237,7 @@ class PermissionChecker:
             return self._decide_read(tool, tool_input, cwd)
         if tool == "WebFetch":
             host = _url_host(tool_input.get("url"))
-            return self._decide_by_name(tool, host, f"fetches {host or 'an unclear address'}")
+            return self._decide_by_name(tool, host, f"fetches {host or 'a URL without a clear host'}")
         name = next(
             (str(tool_input[key]) for key in _NAME_FIELDS.get(tool, ()) if isinstance(tool_input.get(key), str)), ""
         )

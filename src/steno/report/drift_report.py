@@ -16,7 +16,7 @@ from steno.store.file_source import FileSource
 
 CODE_DESCRIPTIONS: Final[dict[Code, str]] = {
     "UNKNOWN_TYPE": "unknown record types",
-    "PUBLISHED_FORM": f"record types that only a published description has, not Claude Code; see {PUBLISHED_DESCRIPTIONS_PAGE}",
+    "PUBLISHED_FORM": f"record types found in a published description but not in Claude Code; see {PUBLISHED_DESCRIPTIONS_PAGE}",
     "NEW_BLOCK": "unknown content blocks",
     "NEW_TOOL": "unknown tools",
     "NEW_FIELD": "unknown fields",

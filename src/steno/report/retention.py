@@ -71,7 +71,7 @@ def retention_warning(retention: Retention, now: float) -> str:
     if retention.overdue == retention.sessions:
         return f"{subject}: {consequence} the next time it cleans up"
     time_left = _time_left(retention.first - now)
-    first_text = "the first the next time it cleans up" if retention.overdue else f"the first {time_left}"
+    first_text = "the first at the next cleanup" if retention.overdue else f"the first {time_left}"
     return f"{subject}: {consequence} {f'within {CLEANUP_WARNING_DAYS} days, {first_text}' if is_plural else time_left}"
 
 

@@ -492,13 +492,13 @@ _NEEDLES: Final = (
 NAMED_FAMILIES: Final = (
     SecretFamily(
         "named-secret",
-        "keys, tokens and secrets by name",
+        "keys, tokens and secrets in named fields",
         tuple(dict.fromkeys(_NEEDLES)),
         _match_name,
         tuple(b"assw ASSW ecret ECRET oken OKEN api_k API_K apiK".split()),
     ),
     # Found by the same needles.
-    SecretFamily("password", "passwords by name", (), _match_name),
+    SecretFamily("password", "passwords in named fields", (), _match_name),
     SecretFamily("env-password", "passwords in environment variables", (), _match_name),
     SecretFamily("aws-secret-key", "AWS secret keys", (), _match_name),
 )

@@ -191,7 +191,7 @@ def test_a_change_at_the_last_moment_is_noticed(context: ToolContext, tmp_path: 
     path = tmp_path / "a.txt"
     _write(context, path, "1")
     context.before_change = _meddler(path)
-    with pytest.raises(ToolFailure, match="changed just now"):
+    with pytest.raises(ToolFailure, match="changed during the call"):
         _write(context, path, "2")
     assert path.read_text() == "theirs"
     assert list(tmp_path.iterdir()) == [path]
@@ -200,7 +200,7 @@ def test_a_change_at_the_last_moment_is_noticed(context: ToolContext, tmp_path: 
 def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(context: ToolContext, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     context.before_change = _meddler(path)
-    with pytest.raises(ToolFailure, match="changed just now"):
+    with pytest.raises(ToolFailure, match="changed during the call"):
         _write(context, path, "mine")
     assert path.read_text() == "theirs"
 

@@ -99,7 +99,7 @@ class FileRestorer:
         try:
             latest = self._backups.stored_state(self._history.latest_backup(path))
             if latest is None or not self._backups.state(path).matches(latest):
-                raise Unwritable("the file was changed just now")
+                raise Unwritable("the file changed during the restore")
             if file_restore.action == "delete":
                 os.unlink(path)
             else:
@@ -135,11 +135,11 @@ class FileRestorer:
             return "the file is outside the project"
         real_folder = os.path.realpath(os.path.dirname(path))
         if is_inside and not is_below(real_folder, self._project, or_equal=True):
-            return f"its directory links out of the project, to {real_folder}"
+            return f"its directory resolves to {real_folder}, outside the project"
         if not is_inside and real_folder != (backup.parent or real_folder):
-            return f"its directory now links to {real_folder}"
+            return f"its directory now resolves to {real_folder}"
         if backup.parent and is_below(backup.parent, self._project) and real_folder != backup.parent:
-            return f"its directory now links to {real_folder}"
+            return f"its directory now resolves to {real_folder}"
         return ""
 
     def _write_backup(self, path: str, backup: Backup) -> None:

@@ -392,7 +392,7 @@ class _SettingsMerger:
                 if hook.can_run:
                     hooks.append(hook)
                 else:
-                    message = f"`{hook.event}` hook ignored: it has no command for type `{hook.kind}`"
+                    message = f"`{hook.event}` hook ignored: no command to run (type `{hook.kind}`)"
                     self.notes.append(ConfigNote(source.path, message))
         return tuple(hooks)
 

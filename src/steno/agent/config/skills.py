@@ -225,7 +225,7 @@ _MAX_LISTING: Final = 16_000
 _TOOL_DESCRIPTION: Final = """\
 Opens a skill: instructions for one type of task. Available skills are listed with name and description.
 
-If a task matches a skill, open the skill before you start. Its text follows as a message; work according to it.
+If a task matches a skill, open the skill before you start. Its text follows as a message; follow it.
 `skill` is a name from the list, `args` are details about the current task. Do not open skills that are not
 listed, or whose text you already have.
 """

@@ -292,8 +292,8 @@ base, not about programming in general. Put the points in your answer, never in 
 _LEARNING_PROMPT: Final = """\
 The user wants to learn by doing. If a part of the task requires a real design decision (error handling, data
 structures, business rules) and takes two to ten lines, prepare the code around it, mark the location with
-`TODO(human)`, explain the decision and the trade-offs, and ask the user to write it. Then wait. Have at most
-one such location at a time, and write routine code yourself. When the user has written the code, share one
+`TODO(human)`, explain the decision and the trade-offs, and ask the user to write it. Then wait. Leave at
+most one such location at a time, and write routine code yourself. When the user has written the code, share one
 insight about it.
 """
 BUILT_IN_STYLES: Final = (

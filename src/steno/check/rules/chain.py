@@ -37,7 +37,7 @@ DUPLICATE: Final = warning_rule(
     "ids.duplicate",
     "Duplicate record",
     "Claude Code keeps the last copy at the position of the first. Run `steno repair SESSION` to remove the duplicate.",
-    "Copying a session, merging two copies, or a client that wrote a line twice duplicates records. Claude "
+    "Duplicates come from copying a session, merging two copies, or a client that wrote a line twice. Claude "
     "Code loads records by ID: the last one in the file replaces the first, so no content is lost. Claude Code "
     "2.1.200, however, resumes from the last record of the file and sends only its ancestors, which is wrong "
     "if that record is a late copy. Repair keeps the first copy, whose position and time fit its neighbours, "
@@ -196,7 +196,7 @@ DANGLING_NOTE: Final = info_rule(
     "chain.dangling-note",
     "Parent record of a note missing",
     "No message depends on this record. No action is needed.",
-    "A missing parent of a record that is not a message and leads to none, such as the progress of a hook. "
+    "The record is not a message and no message descends from it, for example the progress of a hook. "
     "Claude Code does not reach such records on resume.",
 )
 SELF_PARENT: Final = error_rule(
@@ -228,8 +228,8 @@ SEVERAL_ROOTS: Final = info_rule(
     "Several records without a parent",
     "The file contains several conversations; Claude Code resumes one of them. No action is needed.",
     "After the first record, only a compaction starts without a parent. Rewinding to the very first prompt or "
-    "joining files creates several starts. Each is a separate conversation, and Claude Code resumes the one of "
-    "the last record or of `last-prompt`.",
+    "joining files creates several starts. Each is a separate conversation, and Claude Code resumes the one "
+    "that contains the last record or the record in `last-prompt`.",
 )
 LOST_PARENT: Final = error_rule(
     "chain.lost-parent",
@@ -250,7 +250,7 @@ HEADLESS: Final = warning_rule(
 UNREACHABLE: Final = error_rule(
     "chain.unreachable",
     "Unreachable messages",
-    "The latest Claude Code does not send them. Run `steno repair SESSION` to restore lost links.",
+    "The latest Claude Code does not send these messages. Run `steno repair SESSION` to restore lost links.",
     "These messages are neither ancestors of the leaf that the latest Claude Code resumes from, nor part of an "
     "abandoned branch: a link was lost, or leads through a record of an unknown type. Claude Code neither "
     "shows nor sends them. All messages are unreachable if `last-prompt` names a sub-agent record. Repair "
@@ -258,7 +258,7 @@ UNREACHABLE: Final = error_rule(
 )
 LEAF: Final = info_rule(
     "chain.leaf",
-    "Leaf depends on the client version",
+    "Leaf depends on the Claude Code version",
     "Versions of Claude Code resume different branches. No action is needed.",
     "Claude Code 2.1.42 and older resume from the record with the latest time, 2.1.200 from the record in "
     "`last-prompt` or the last record of the file, 2.1.325 from the record in `last-prompt` or the last end of "

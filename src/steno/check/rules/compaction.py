@@ -140,7 +140,7 @@ NO_SUMMARY: Final = error_rule(
 TITLE_FORM: Final = error_rule(
     "compaction.title-form",
     "Compaction summary in a record that is not sent",
-    "Claude Code treats a `summary` record as a title. Run `steno repair SESSION` to write it as a message.",
+    "Claude Code treats a `summary` record as a title. Run `steno repair SESSION` to write the summary as a message.",
     "In a published description, compactions write a `summary` record, then the boundary, then a message "
     "without a parent. Claude Code does not: the summary is a `user` record below the boundary, and a "
     "`summary` record is the title of a session. Such a file loads, but the text of the summary is never sent. "

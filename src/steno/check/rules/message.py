@@ -409,7 +409,7 @@ UNANSWERED: Final = error_rule(
     "Claude Code drops the call. Run `steno repair SESSION` to add a result that reports the interruption.",
     "Claude Code was killed while the tool ran, or the result was lost with a damaged line. The API rejects a "
     "request with an unanswered call, so Claude Code drops the call on resume, and the model does not see that "
-    "it was made. Repair adds a result that states that none was recorded.",
+    "it was made. Repair adds a result that states that no result was recorded.",
 )
 INTERRUPTED: Final = warning_rule(
     "tools.interrupted",
@@ -432,7 +432,7 @@ RESULT_BEFORE_USE: Final = warning_rule(
     "tools.result-before-use",
     "Tool result before its call",
     "Claude Code drops the result and the call. Run `steno repair SESSION` to move the result after its call.",
-    "By its parent, the result comes before the call that it answers, which the API rejects. Versions of "
+    "According to its parent, the result comes before the call that it answers, which the API rejects. Versions of "
     "Claude Code that drop results without a call drop this one, and then the call. Repair relinks the result "
     "to the call.",
 )

@@ -49,7 +49,7 @@ _LINE_RULES: Final = {
         error_rule(
             "line.nul-run",
             "Zero bytes in the file",
-            "Claude Code loses the record after them. Run `steno repair SESSION` to remove the zero bytes.",
+            "Claude Code loses the record after the zero bytes. Run `steno repair SESSION` to remove the bytes.",
             "The file system lost data written shortly before a crash and left zeros instead. If a record "
             "follows on the same line, Claude Code cannot read that line. Repair removes the zeros and keeps "
             "the record; the replaced data cannot be recovered.",
@@ -127,13 +127,13 @@ _LINE_RULES: Final = {
         info_rule(
             "line.bom",
             "Byte order mark",
-            "Claude Code ignores it. No action is needed.",
-            "Some editors on Windows insert it. Claude Code ignores it; other tools may fail to decode the first line.",
+            "Claude Code ignores the mark. No action is needed.",
+            "Some editors on Windows insert a byte order mark. Claude Code ignores it; other tools may fail to decode the first line.",
         ),
         info_rule(
             "line.crlf",
             "Windows line endings",
-            "Claude Code accepts them. No action is needed.",
+            "Claude Code accepts these line endings. No action is needed.",
             "An editor or tool changed the line endings of the file. Claude Code reads such lines. Reported "
             "once per file.",
         ),
@@ -442,7 +442,7 @@ _NO_TIME: Final = error_rule(
     "Message without a timestamp",
     "Claude Code 2.1.200 and later drop the message. Run `steno repair SESSION` to add a timestamp.",
     "A message needs a `timestamp` as ISO text. Claude Code 2.1.200 and 2.1.325 drop messages without one, and "
-    "refuse the file if no other is left. 2.1.42 loads only the first prompt, and 2.0.76 crashes. Repair adds "
+    "reject the file if no other message is left. 2.1.42 loads only the first prompt, and 2.0.76 crashes. Repair adds "
     "a time between those of the neighbours.",
 )
 _NUMBER: Final = error_rule(
@@ -450,7 +450,7 @@ _NUMBER: Final = error_rule(
     "Numeric timestamp",
     "Claude Code 2.1.200 and later drop the message. Run `steno repair SESSION` to convert the timestamp.",
     "Some descriptions of the format use milliseconds; Claude Code does not. Claude Code 2.0.76 and 2.1.42 "
-    "load such a message; 2.1.200 and 2.1.325 drop it, and refuse the file if no other message is left. Repair "
+    "load such a message; 2.1.200 and 2.1.325 drop it, and reject the file if no other message is left. Repair "
     "converts the timestamp to ISO text.",
 )
 _NOT_ISO: Final = warning_rule(

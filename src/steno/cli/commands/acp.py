@@ -41,7 +41,7 @@ the sessions. ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN must be set in the edito
 \b
 Examples:
   steno acp --editor          Print the settings for an editor
-  steno acp --model sonnet    Serve an editor, with another model
+  steno acp --model sonnet    Serve an editor and use another model
 
 Standard output carries only the protocol; messages go to standard error.
 """

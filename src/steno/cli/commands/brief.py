@@ -431,10 +431,10 @@ Examples:
 
 Markdown and JSON contain, for every turn, all texts, tool calls with parameters and results,
 sub-agents, file backups, compactions and queued prompts; the terminal shows them with --full.
---full also keeps long parameters whole. --budget keeps the most important parts.
+--full also includes long parameters in full. --budget keeps the most important parts.
 
-In Markdown and JSON, probable secrets are masked, and text from sessions is marked as quoted, in
-fences that it cannot close.
+In Markdown and JSON, probable secrets are masked, and text from sessions is quoted in fenced
+blocks that it cannot end.
 """
 
 
@@ -469,12 +469,12 @@ class _BriefOptions(msgspec.Struct):
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "json"]),
-    help="Output format  [default: text; with --budget markdown]",
+    help="Output format  [default: text, or markdown with --budget]",
 )
 @click.option(
     "--budget", metavar="TOKENS", type=click.IntRange(1), help="Maximum size in tokens; keeps the most important parts"
 )
-@click.option("--full", is_flag=True, help="Include all texts and tool calls, with whole parameters")
+@click.option("--full", is_flag=True, help="Include all texts and tool calls, with complete parameters")
 @click.option("--no-redact", is_flag=True, help="Do not mask probable secrets")
 @NO_SYNC
 @add_options(ROOT_OPTIONS, JSON)

@@ -408,7 +408,7 @@ class ChatOptions(msgspec.Struct):
     "--thinking",
     type=click.Choice(_THINKING_MODES),
     default=None,
-    help="Thinking mode; `enabled` uses the budget MAX_THINKING_TOKENS",
+    help="Thinking mode; `enabled` uses the budget in MAX_THINKING_TOKENS",
 )
 @MAX_TURNS_OPTION
 @click.option(

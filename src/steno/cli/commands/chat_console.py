@@ -140,7 +140,10 @@ _DEMO_STEPS: Final = (
         ),
     ),
     ("/diff", ("The agent found the bug and asked before it changed a file. Press enter to see the change.")),
-    ("/rewind", "Any prompt can be rewound, with its files. Press enter to see the prompts; esc closes the list."),
+    (
+        "/rewind",
+        "You can rewind the conversation and files to any prompt. Press enter to see the prompts; esc closes the list.",
+    ),
     ("/help", "Those are the basics. Press enter for all commands, or ctrl-d twice to exit."),
 )
 
@@ -280,7 +283,7 @@ async def _open_scripted_model(responder: Any, folder: str) -> "AsyncGenerator[M
 
 _DEMO_PROMPT: Final = "The test of the temperature table fails. Find out why and fix it."
 _MODULE_SOURCE: Final = '''\
-"""Temperatures, as people write them."""
+"""Temperature conversions."""
 
 
 def to_fahrenheit(celsius: float) -> float:
@@ -337,7 +340,7 @@ def _demo_script(folder: str) -> "ScriptedResponder":
         .on(
             "temperature table",
             [
-                text("I run the test and read the code."),
+                text("I will run the test and read the code."),
                 tool("Bash", command=test_command, description="Run the tests"),
                 tool("Read", file_path=path),
                 tool("Grep", pattern="to_fahrenheit", output_mode="files_with_matches"),

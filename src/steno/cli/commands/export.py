@@ -79,7 +79,7 @@ def print_steps_failures(report: StepsReport) -> None:
     """Report the sessions that could not be written and the directories that could not be read."""
     for problem in unreadable_problems(report.problems, "missing"):
         message = f"cannot read {problem.path}: {problem.message.lower()}"
-        print_error(message, "Step directories of deleted sessions are kept until it can be read.")
+        print_error(message, "Step directories of deleted sessions are kept until this path can be read.")
     for failure in report.failed[:_MAX_PRINTED_FAILURES]:
         print_error(failure.reason, _failure_hint(failure.reason))
     if omitted := len(report.failed[_MAX_PRINTED_FAILURES:]):
@@ -184,7 +184,7 @@ _FAMILY_NOUNS: Final = {
     "home": ("home-directory path", "home-directory paths"),
     "e-mail": ("e-mail address", "e-mail addresses"),
 }
-_STEPS_HINT: Final = "Steps need files that are named by a session ID and contain messages."
+_STEPS_HINT: Final = "Only files that are named after a session ID and contain messages can be exported as steps."
 _HELP: Final = """\
 Export sessions as HTML, Markdown, JSON or other formats.
 
@@ -239,7 +239,7 @@ class _ExportOptions(msgspec.Struct):
 )
 @click.option("--redact/--no-redact", default=True, help="Mask secrets  [default: redact]")
 @click.option("--receipt", metavar="FILE", help="Write a JSON list of what was masked, and where")
-@click.option("--listed", is_flag=True, help="With --format steps: omit short sessions, as `steno ls --listed`")
+@click.option("--listed", is_flag=True, help="With --format steps: omit short sessions, as `steno ls --listed` does")
 @click.option("--force", is_flag=True, help="Overwrite existing files")
 @add_options(ROOT_OPTIONS, JSON)
 @add_options(COLOR)

@@ -35,8 +35,8 @@ List the files that agents changed, and show any version.
 
 Without a name: all files that agents accessed, newest first. With a directory: the files in it.
 With a SESSION: its files. With a PATH: every version that agents read or wrote, rebuilt from
-sessions and from the backups of Claude Code. Unrecorded content is shown as unknown; a shell
-command that names the file is a gap until a later version shows its effect.
+sessions and from the backups of Claude Code. Unrecorded content is shown as unknown. A shell
+command that names the file leaves a gap in the history until a later version shows its effect.
 
 PATH may be the end of a path, such as src/login.py. VERSION is a number (3), a session and a turn
 (7c1f:4, the file after that turn; :4 for the last session), a time (@yesterday), or `first`,
@@ -105,7 +105,7 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
     type=click.IntRange(0),
     help="Maximum number of rows; 0 = all  [default: 30; all with --json]",
 )
-@click.option("--all", "everything", is_flag=True, help="Show every access, also commands without effect")
+@click.option("--all", "everything", is_flag=True, help="Show every access, including commands without effect")
 @click.option("--verify", is_flag=True, help="Rebuild every file and report mismatches")
 @add_options(NO_SYNC, ROOT_OPTIONS, JSON)
 @click.option("--no-pager", is_flag=True, help="Do not use a pager")

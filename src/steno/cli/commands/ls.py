@@ -70,7 +70,7 @@ class _Listing(msgspec.Struct):
 @click.option(
     "--status",
     type=click.Choice(_STATUS_CHOICES),
-    help="Filter by status; `live` is running, or waiting for less than a day",
+    help="Filter by status; `live` is running, or waiting for input for less than a day",
 )
 @click.option(
     "--min-steps",
@@ -79,7 +79,7 @@ class _Listing(msgspec.Struct):
     default=0,
     help="Only sessions with at least N step records, as in steps.jsonl",
 )
-@click.option("--answered", is_flag=True, help="Only sessions with a text answer without tool calls")
+@click.option("--answered", is_flag=True, help="Only sessions with a text answer that has no tool calls")
 @click.option(
     "--listed",
     is_flag=True,

@@ -14,7 +14,7 @@ _HELP: Final = """\
 Serve your session history to agents over MCP, on standard input and output.
 
 Offers five read-only tools: search, brief, show, files and usage. Text from sessions is returned
-page by page, as quoted material in fences that it cannot close, with secrets masked.
+page by page, with secrets masked, and quoted in fenced blocks that it cannot end.
 
 \b
 Examples:
@@ -23,8 +23,8 @@ Examples:
   claude mcp add steno -- steno mcp --project .    Serve only sessions of this project
   steno mcp --tools                                Describe the tools
 
-The agent starts and stops the server. Needs the extra `mcp`; without it, the command prints how to
-install it.
+The agent starts and stops the server. Needs the extra `mcp`; if the extra is not
+installed, the command prints how to install it.
 """
 _PARAMETER_INDENT: Final = 4
 

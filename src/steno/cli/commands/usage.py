@@ -55,7 +55,7 @@ class UsageOptions(msgspec.Struct):
     metavar="WHAT",
     is_flag=False,
     flag_value="",
-    help="Show the records behind all rows, or behind one row or response",
+    help="Show the records counted in all rows, or in one row or response",
 )
 @click.option(
     "--heat",

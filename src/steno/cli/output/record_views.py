@@ -189,7 +189,7 @@ def warn_of_unsent_summary(transcript: "Transcript", name: str) -> None:
     from steno.check.rules.compaction import UNSENT_SUMMARY, has_unsent_summary
 
     if has_unsent_summary(transcript):
-        print_error(UNSENT_SUMMARY, f"Run `steno repair {quote(name)}` to write it as a message.")
+        print_error(UNSENT_SUMMARY, f"Run `steno repair {quote(name)}` to write the summary as a message.")
 
 
 _MAX_RAILS = 12

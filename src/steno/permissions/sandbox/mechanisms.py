@@ -257,7 +257,7 @@ def _test_mechanisms(mechanisms: Mechanisms) -> Mechanisms:
     """
     shell = shutil.which("sh", path="/bin:/usr/bin")
     if shell is None:
-        raise SandboxError("no sh to test the sandbox with")
+        raise SandboxError("cannot test the sandbox: no `sh` found")
     with tempfile.TemporaryDirectory(prefix="steno-probe-") as folder:
         for name in ("inside", "scratch"):
             os.mkdir(f"{folder}/{name}")

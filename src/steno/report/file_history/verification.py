@@ -137,7 +137,7 @@ def _compare_chain(
             continue
         report.chained += 1
         if not equal_texts(bare_version.text, version.text if recorded is None else recorded):
-            report.wrong.append(_mismatch(path, touch, "the calls alone produce a different text"))
+            report.wrong.append(_mismatch(path, touch, "the tool calls alone produce a different text"))
 
 
 def _without_recorded(touch: FileTouch) -> FileTouch:

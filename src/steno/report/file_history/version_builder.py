@@ -211,8 +211,8 @@ def _integer_or_none(value: Any) -> int | None:
     return int(value)
 
 
-_NOTE_OUTSIDE: Final = "Not written by a session; detected by the next touch."
-_NOTE_COMMAND: Final = "A command that names the file may have written this; detected by the next touch."
+_NOTE_OUTSIDE: Final = "Not written by a session; detected by the next access."
+_NOTE_COMMAND: Final = "A command that names the file may have written this; detected by the next access."
 _NOTE_GONE: Final = "The file no longer existed: it was moved or deleted."
 _NOTE_COMMAND_BEFORE: Final = "A command that names the file ran before this and may have changed the file."
 _NOTE_PATCH_MISMATCH: Final = "The recorded patch does not produce this version."

@@ -247,7 +247,7 @@ async def _start_background(bash_input: _BashInput, context: ToolContext, call: 
     content = (
         f"Command running in background with ID: {shell.id}. "
         f"Output is being written to: {shell.log.path}. You are notified when the command ends; "
-        "to check its output before, read that file or use TaskOutput."
+        "to check its output earlier, read that file or use TaskOutput."
     )
     return ToolResult(content, detail)
 

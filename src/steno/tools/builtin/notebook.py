@@ -15,7 +15,7 @@ from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_in
 
 JsonObject: TypeAlias = dict[str, Any]
 _DESCRIPTION: Final = """\
-Edits one cell of a Jupyter notebook (.ipynb) that was read with Read before.
+Edits one cell of a Jupyter notebook (.ipynb). You must have read the notebook with Read.
 
 - `replace` replaces the source of the cell and clears the outputs of a code cell.
 - `insert` adds a new cell after `cell_id`, or at the beginning; requires `cell_type`.

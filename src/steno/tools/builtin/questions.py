@@ -40,7 +40,7 @@ class AskUserQuestion:
         "AskUserQuestion",
         description=(
             "Asks the user one to four multiple-choice questions with two to four options each. "
-            "The user can also answer in free text. Use it for decisions that belong to the user or "
+            "The user can also answer in free text. Use it for decisions that the user should make and for "
             "unclear requirements, not to ask for permission to continue. Put the recommended "
             "option first."
         ),

@@ -118,7 +118,7 @@ def _refuse_changed(draft: FileDraft, folder: Directory) -> None:
         current = None
     previous = None if draft.status is None else file_stamp(draft.status)
     if current != previous:
-        raise ToolFailure(f"{quote_name(draft.path)} was changed just now. Read it again before writing.")
+        raise ToolFailure(f"{quote_name(draft.path)} changed during the call. Read it again before writing.")
 
 
 class _WriteInput(msgspec.Struct, forbid_unknown_fields=True):

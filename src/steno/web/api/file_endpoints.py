@@ -144,7 +144,7 @@ def _start_after(history: History, name: object) -> int:
         if f"{version.name}b" == name:
             # The external change before this version is now known to be a version of a session.
             return number
-    raise BadRequest("cursor: expired, its version no longer exists", hint=FIRST_PAGE)
+    raise BadRequest("cursor: expired, because its version no longer exists", hint=FIRST_PAGE)
 
 
 def _file_sessions(history: History, keys: dict[int, str]) -> list[FileSession]:

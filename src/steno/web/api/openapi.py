@@ -180,7 +180,7 @@ _ERRORS: Final = {
     "403": ("Forbidden", "The request comes from another site."),
     "404": ("NotFound", "The resource does not exist."),
     "405": ("MethodNotAllowed", "The method is neither GET nor HEAD."),
-    "421": ("Misdirected", "The `Host` header is not a name of this server."),
+    "421": ("Misdirected", "The `Host` header does not name this server."),
     "500": ("InternalError", "A bug; the terminal that runs steno shows the traceback."),
     "503": ("NotReady", "The index is being built. Retry after the time in `Retry-After`."),
 }

@@ -122,7 +122,7 @@ class SessionParameters(Paged, frozen=True, kw_only=True):
     ] = UNSET
     listed: Annotated[bool, Meta(description="Hide short sessions, as `steno ls --listed` does.")] = False
     dialect: Annotated[
-        Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is that of Claude Code.")
+        Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is the format of Claude Code.")
     ] = UNSET
     sort: Annotated[
         Literal["newest", "oldest", "longest", "turns", "largest", "added"],
@@ -307,7 +307,7 @@ def read_cursor(path: str, parameters: Paged, length: int) -> list[Any] | None:
     except (ValueError, msgspec.MsgspecError) as error:
         raise invalid_cursor() from error
     if cursor.digest != _parameters_digest(path, parameters):
-        raise BadRequest("cursor: belongs to other parameters", hint=FIRST_PAGE)
+        raise BadRequest("cursor: created with different parameters", hint=FIRST_PAGE)
     if len(cursor.position) != length or not all(map(_is_valid_part, cursor.position)):
         raise invalid_cursor()
     return cursor.position

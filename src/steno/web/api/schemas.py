@@ -64,15 +64,19 @@ class UsageRow(Usage, frozen=True, kw_only=True):
     month: str | UnsetType = UNSET
     hour: str | UnsetType = UNSET
     block5h: str | UnsetType = UNSET
-    project: Annotated[str | UnsetType, Meta(description="With `by` project, branch, session and agent.")] = UNSET
+    project: Annotated[str | UnsetType, Meta(description="Present if `by` is project, branch, session or agent.")] = (
+        UNSET
+    )
     model: str | UnsetType = UNSET
     branch: str | UnsetType = UNSET
     session: str | UnsetType = UNSET
     agent: str | UnsetType = UNSET
-    title: Annotated[str | UnsetType, Meta(description="Title of the session; with `by` session and agent.")] = UNSET
+    title: Annotated[
+        str | UnsetType, Meta(description="Title of the session; present if `by` is session or agent.")
+    ] = UNSET
     tool: str | UnsetType = UNSET
-    calls: Annotated[int | UnsetType, Meta(description="With `by` tool.")] = UNSET
-    failed: Annotated[int | UnsetType, Meta(description="With `by` tool: failed calls.")] = UNSET
+    calls: Annotated[int | UnsetType, Meta(description="Present if `by` is tool.")] = UNSET
+    failed: Annotated[int | UnsetType, Meta(description="Failed calls; present if `by` is tool.")] = UNSET
 
 
 class AbandonedUsage(Usage, frozen=True, kw_only=True):
@@ -109,14 +113,16 @@ class Session(Model, frozen=True, kw_only=True):
     path: Annotated[str, Meta(description="Path of the session file.")]
     dialect: Annotated[str, Meta(description="`claude`, or the dialect of a converted file.")]
     title: str
-    project: Annotated[str, Meta(description="The directory in which it started.")]
+    project: Annotated[str, Meta(description="The working directory in which the session started.")]
     project_id: Annotated[str, Meta(description="A short ID of the project; may be empty.")]
     branch: Annotated[str, Meta(description="The last git branch.")]
     model: Annotated[str, Meta(description="The last model used.")]
     version: Annotated[str, Meta(description="The last version of Claude Code.")]
     status: SessionStatus
-    live: Annotated[bool, Meta(description="Whether it is running, or waiting and active recently.")]
-    archived_only: Annotated[bool, Meta(description="Whether its file was deleted; it may be in the archive.")]
+    live: Annotated[bool, Meta(description="Whether the session is running, or waiting for input and recently active.")]
+    archived_only: Annotated[
+        bool, Meta(description="Whether the session file was deleted; the archive may contain a copy.")
+    ]
     started: Timestamp | None
     ended: Annotated[Timestamp | None, Meta(description="Time of the last record.")]
     duration_seconds: Annotated[float, Meta(ge=0, description="Sum of the durations of all turns.")]
@@ -149,7 +155,7 @@ class Agent(Model, frozen=True, kw_only=True):
     turns: Count
     steps: Count
     tokens: Annotated[int, Meta(ge=0, description="Input and output tokens.")]
-    cost_micro_usd: Annotated[int | None, Meta(description="Including its sub-agents.")]
+    cost_micro_usd: Annotated[int | None, Meta(description="Including nested sub-agents.")]
 
 
 class Compaction(Model, frozen=True, kw_only=True):
@@ -499,7 +505,8 @@ class FileVersion(Model, frozen=True, kw_only=True):
     verb: Literal["write", "edit", "read", "outside", "command"]
     tool: str
     known: Annotated[
-        Literal["exact", "derived", "partial", "unknown"], Meta(description="How the text of the version is known.")
+        Literal["exact", "derived", "partial", "unknown"],
+        Meta(description="How the text of the version was determined."),
     ]
     added: Count
     removed: Count

@@ -164,7 +164,7 @@ def _page_start(
         return sum(key <= after for key in keys)
     position = next((at for at, (_, message) in enumerate(keys) if message == after[1]), None)
     if position is None and is_complete:
-        raise BadRequest("cursor: expired, the order by rank has changed", hint=FIRST_PAGE)
+        raise BadRequest("cursor: expired, because the order by rank has changed", hint=FIRST_PAGE)
     return len(keys) if position is None else position + 1
 
 

@@ -130,7 +130,7 @@ def _fold(lines: list[PathLine], remaining: int, *, tail: bool = False, show_all
 
 def _common_label(items: list[PathItem]) -> str:
     steps = sum(not item.is_prompt for item in items)
-    return f"In common again: {humanize.count(steps, 'step')}" if steps else "Same prompt again"
+    return f"{humanize.count(steps, 'common step')}" if steps else "Same prompt again"
 
 
 def _divergence_label(comparison: Comparison, start_a: int, start_b: int, *, diverged_before: bool) -> str:

@@ -113,7 +113,7 @@ def test_several_leftovers_are_not_one_command(steno: Steno, config: WriteConfig
         (folder / top / GONE).mkdir(parents=True)
     out = steno("doctor", "--width", 300).out
     assert "2 leftovers" in out
-    assert "All of these can be deleted; the first with: rm -r " in out
+    assert "All of these can be deleted. To delete the first, run: rm -r " in out
 
 
 def test_files_without_a_conversation_are_no_reason_to_act(steno: Steno, config: WriteConfig) -> None:

@@ -179,7 +179,10 @@ class _ArchiveOptions(msgspec.Struct):
 @click.option("--all", "everyone", is_flag=True, help="Restore all deleted sessions; with --to, all archived sessions")
 @click.option("--to", metavar="DIR", type=click.Path(), help="Restore to this directory instead")
 @click.option(
-    "--generation", metavar="N", type=click.IntRange(1), help="Restore generation N of a session, from before a rewrite"
+    "--generation",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Restore generation N of a session, archived before a rewrite",
 )
 @click.option("--force", is_flag=True, help="Delete sessions that exist only in the archive")
 @click.option("--full", is_flag=True, help="Compare all bytes and replace damaged copies")

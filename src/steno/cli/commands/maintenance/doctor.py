@@ -179,7 +179,7 @@ class _DiagnosisReport:
         size = humanize.size(sum(item.size for item in leftovers))
         head = f"{humanize.count(len(leftovers), 'leftover')} of deleted sessions, {size}"
         quoted = shell_argument(leftovers[0].path) if leftovers else None
-        plural_hint = f"All of these can be deleted; the first with: rm -r {quoted}"
+        plural_hint = f"All of these can be deleted. To delete the first, run: rm -r {quoted}"
         hint = plural_hint if len(leftovers) > 1 else f"rm -r {quoted}"
         hint = hint if quoted else "These can be deleted."
         yield from self._section_lines("·", "dim", head, leftovers, self._leftover_line, hint)

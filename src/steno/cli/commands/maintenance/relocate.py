@@ -37,13 +37,13 @@ _ACTION_MARKS: Final = {"move": "→", "rewrite": "~", "add": "+", "merge": "+"}
 _HELP: Final = """\
 Update the sessions of a project that was moved from OLD to NEW.
 
-Claude Code finds sessions by working directory, so it no longer finds those of a moved or renamed
-project. This command moves their files to the matching directory and rewrites the project paths in
-them. All other bytes stay unchanged, including paths in prompts, answers, commands and output.
-Sub-agents, tool results, the prompt history, Claude Code's project entry and steno's index are
-updated too.
+Claude Code finds sessions by working directory, so it no longer finds the sessions of a moved or
+renamed project. This command moves the session files to the matching directory and rewrites the
+project paths in them. All other bytes stay unchanged, including paths in prompts, answers, commands
+and output. Sub-agents, tool results, the prompt history, Claude Code's project entry and steno's
+index are updated too.
 
-Without --apply, only the plan is printed. A receipt allows undoing the move.
+Without --apply, only the plan is printed. Each move writes a receipt, so that it can be undone.
 
 \b
 Examples:
@@ -320,7 +320,9 @@ def _plan_lines(plan: RelocationPlan, width: int, *, show_all: bool) -> Iterator
     copied = [step for step in plan.steps if not step.exact and not step.lines]
     if copied:
         files = humanize.count(len(copied), "file")
-        yield from wrap_line([f"{files} already mention the new directory; a copy of each is kept for --undo."], width)
+        yield from wrap_line(
+            [f"{files} already mention the new directory; a copy of each file is kept for --undo."], width
+        )
     yield ["Nothing was changed. To apply the plan, run:"]
 
 

@@ -256,7 +256,7 @@ def command(
     ID and is written next to the original, which is not changed. Each edit is shown with the finding
     it fixes and the content it loses. A session without problems is not written.
 
-    A result that is not proven to resume is only written with -o.
+    A result that Claude Code might not be able to resume is only written with -o.
 
     Exit codes: 0 repaired or nothing to repair, 1 not repairable, or no such session, record or
     backup, 2 usage error, 3 cannot read or write, or the session is in use.
@@ -470,13 +470,13 @@ def _not_proven_texts(repair: RepairJob, output_path: str, options: _RepairComma
     if repair.after.wayward:
         yield f"Not repaired: Claude Code {repair.options.client.version} would not continue from the --until record."
     if output_path:
-        yield f"Wrote {_output_name(output_path)}, but it is not proven to resume: see above."
+        yield f"Wrote {_output_name(output_path)}, but Claude Code might not be able to resume it: see above."
     elif not repair.changed:
         yield "Nothing can be repaired. The file is unchanged."
     elif options.dry_run:
-        yield "Nothing was written (--dry-run). The result is not proven to resume, so it would not be written."
+        yield "Nothing was written (--dry-run). Claude Code might not be able to resume the result, so it would not be written."
     else:
-        yield "Nothing was written: the result is not proven to resume."
+        yield "Nothing was written: Claude Code might not be able to resume the result."
         yield "Use -o FILE to write it anyway."
 
 

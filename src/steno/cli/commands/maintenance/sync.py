@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "--forget-gone", is_flag=True, help="Remove deleted files, and files outside the current roots, from the index"
 )
 @click.option("--steps", metavar="DIR", help="Write steps to this directory instead of updating the index")
-@click.option("--listed", is_flag=True, help="With --steps: omit short sessions, as `steno ls --listed`")
+@click.option("--listed", is_flag=True, help="With --steps: omit short sessions, as `steno ls --listed` does")
 @click.option("--redact/--no-redact", default=True, help="With --steps: mask secrets  [default: redact]")
 @add_options(JSON)
 @add_options(COLOR)
