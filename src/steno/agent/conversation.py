@@ -282,7 +282,7 @@ class Conversation:
         return self._buffer.tokens
 
     def wire(self) -> list[Message | msgspec.Raw]:
-        """Return the messages to send; those sent before as their encoded bytes."""
+        """Return the messages to send; messages that were sent before are returned as encoded bytes."""
         return self._buffer.wire()
 
     @property

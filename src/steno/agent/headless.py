@@ -335,7 +335,7 @@ class _HeadlessRun:
             self.exit_codes.append(self.printer.end(await session.slash_dispatcher.record_clear()))
 
     def interrupt(self, run_task: "asyncio.Future[None]", received_signal: signal.Signals) -> None:
-        """Interrupt the running turn, which still prints its result; without one, end the run."""
+        """Interrupt the running turn, which still prints its result; if no turn is running, end the run."""
         self._signal = received_signal
         agent = self.session.agent if self.session is not None else None
         if agent is not None and agent.is_running:

@@ -27,7 +27,7 @@ _INIT_FIELDS: Final[dict[str, Any]] = {
     "product_feedback_disabled": True,
     "fast_mode_state": "off",
 }
-"""Constant fields of the `init` event; the version is that of the session format."""
+"""Constant fields of the `init` event; the version is the version of the session format."""
 _OLDER_TOOL_NAMES: Final = {AGENT: older_names(AGENT)[0]}
 """Tools that are listed under their older name, as in the output of Claude Code."""
 
@@ -241,7 +241,7 @@ class HeadlessPrinter:
         self._structured_output_missing = False
         """Whether structured output was requested but not returned."""
         self._sandbox: Any = None
-        """State of the sandbox, which the single object of `json` includes."""
+        """State of the sandbox, included in the JSON object of the `json` format."""
         self._parent_call_id: str | None = None
         """ID of the Agent call whose sub-agent events are being handled."""
         self._tasks: dict[str, _SubagentTask] = {}

@@ -126,7 +126,7 @@ class AttachmentRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 VERSION: Final = LATEST.version
-"""The version of the written records: that of the newest supported Claude Code."""
+"""The version in written records: the newest supported version of Claude Code."""
 _ERROR_CAUSES: Final = {
     getattr(errno, "EDQUOT", 0): ("Disk quota exceeded", "free space and continue"),
     errno.ENOSPC: ("Disk full", "free space and continue"),

@@ -222,7 +222,7 @@ class SpawnSubagent(Protocol):
     """Creates the agent for a task."""
 
     def __call__(self, agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
-        """Return an agent of the type that records to its own file; raises for an unknown type."""
+        """Return an agent of this type, with its own session file; raises an error for an unknown type."""
         ...
 
 

@@ -50,7 +50,7 @@ _VERSION: Final = "2023-06-01"
 
 
 def create_http_client(endpoint: Endpoint, betas: tuple[str, ...]) -> "httpx2.AsyncClient":
-    """Return an HTTP client with its own connection pool, which signs its requests."""
+    """Return an HTTP client that has its own connection pool and signs its requests."""
     import ssl
 
     import httpx2

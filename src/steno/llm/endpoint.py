@@ -1,7 +1,7 @@
 """Address and credentials of a Messages API.
 
-The key is never part of a `repr`, error or log: `sign` adds it to a request, and `redact` removes it from text written
-by others.
+The key is never part of a `repr`, error or log: `sign` adds it to a request, and `redact` removes it from text of
+servers and libraries.
 """
 
 import re
@@ -119,7 +119,7 @@ class Endpoint:
             headers[name] = value
 
     def redact(self, text: str) -> str:
-        """Return text from others as one line that is safe to show.
+        """Return text from a server or library as one line that is safe to show.
 
         The key and the values of custom headers are replaced.
         """

@@ -96,7 +96,7 @@ def retry_delay(
     random: Callable[[], float],
     elapsed: float = 0.0,
 ) -> float | None:
-    """Return the delay before a retry, or None if there is none.
+    """Return the delay before a retry; None if the request is not retried.
 
     `attempt` is the number of the retry, from 1; `elapsed` is the time since the first attempt; `random` returns
     numbers from 0 to 1. A delay requested by the server takes precedence over the random one, which spreads the retries
@@ -113,7 +113,7 @@ def retry_delay(
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the delay in seconds that a server requests, as a number or a date; None if it does not.
+    """Return the delay in seconds that a server requests, as a number or a date; None if it requests no delay.
 
     >>> parse_retry_after({"retry-after": "7"}, now=0.0)
     7.0

@@ -46,9 +46,9 @@ class Price(msgspec.Struct, frozen=True, array_like=True):
 
     rates: Rates
     since: str = ""
-    """First day; empty if the rates have no start."""
+    """First day on which the rates apply; empty if they have no start."""
     above: int = 0
-    """Applies to responses with a larger context, in tokens."""
+    """Context size in tokens above which the rates apply."""
     fast: bool = False
 
 

@@ -467,7 +467,7 @@ def matching_file_ids(connection: sqlite3.Connection, session_filter: SessionFil
 def file_ids_by_title(
     connection: sqlite3.Connection, session_filter: SessionFilter, matches: Callable[[str], bool]
 ) -> list[int]:
-    """Return the file numbers of the matching sessions whose title matches as well."""
+    """Return the file numbers of the matching sessions whose title also matches."""
     where, values = _where(session_filter)
     rows = connection.execute(f"SELECT s.file, s.title {_FROM_SESSIONS} WHERE {where}", values)
     return [file for file, title in rows if matches(title)]

@@ -170,7 +170,7 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     file_stamps: dict[str, FileStamp] = {}
     """Stamps of the files read or written in this conversation, by real path."""
     text_forms: dict[str, tuple[FileStamp, TextFormat]] = {}
-    """Encodings of these files: after an edit, the bytes alone may not identify the encoding."""
+    """Formats of the files read or written: after an edit, the bytes alone may not identify the encoding."""
     background: BackgroundTasks = msgspec.field(default_factory=BackgroundTasks)
     """Background tasks, and processes that outlive their foreground command."""
     todos: tuple[TodoEntry, ...] = ()

@@ -157,7 +157,7 @@ def file_entry(status: os.stat_result, digest: str = "", *, started_at: int = 0)
 
 
 def content_digest(data: bytes) -> str:
-    """Return the digest of a content."""
+    """Return the digest of content."""
     return sha256(data).hexdigest()
 
 

@@ -106,7 +106,7 @@ class ContentStore:
         self._compress: Callable[[bytes], bytes] | None = None
 
     def put(self, digest: str, data: bytes) -> None:
-        """Store a content."""
+        """Store the content of a file."""
         if digest in self._stored:
             return
         path = self._path(digest)
@@ -115,7 +115,7 @@ class ContentStore:
         self._stored.add(digest)
 
     def get(self, digest: str) -> bytes:
-        """Return a content.
+        """Return the stored content with a digest.
 
         Raises:
             Unreadable: The content is missing or damaged.

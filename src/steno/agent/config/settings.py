@@ -159,7 +159,7 @@ class _SandboxLayers:
         )
 
     def _highest_value(self, key: str) -> bool | None:
-        """Return the value of the highest layer, ignoring those of the project."""
+        """Return the value of the highest layer, ignoring the layers of the project."""
         for source, section in self.trusted_layers:
             value = section.get(key)
             if isinstance(value, bool):

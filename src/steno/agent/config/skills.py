@@ -59,13 +59,13 @@ class ExpandedPrompt(msgspec.Struct, frozen=True):
 
     text: str
     mentions: tuple[str, ...] = ()
-    """The files that it mentions with `@`, attached like those of a prompt."""
+    """The files that the text mentions with `@`, attached like files mentioned in a prompt."""
 
 
 def discover_commands(
     project: str, *, trusted: bool, env: Mapping[str, str] | None = None
 ) -> tuple[tuple[SlashCommand, ...], tuple[ConfigNote, ...]]:
-    """Return all commands, sorted by name; those of the user override those of the project."""
+    """Return all commands, sorted by name; user commands override project commands."""
     notes: list[ConfigNote] = []
     folders: list[tuple[Path, PromptScope]] = [(Path(config_dir(env), "commands"), "user")]
     if trusted:
@@ -232,7 +232,7 @@ listed, or whose text you already have.
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill without its text, which is read when it is opened."""
+    """A skill without its text, which is read when the skill is opened."""
 
     name: str
     folder: str
@@ -250,7 +250,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
 def discover_skills(
     project: str, *, trusted: bool, env: Mapping[str, str] | None = None
 ) -> tuple[tuple[Skill, ...], tuple[ConfigNote, ...]]:
-    """Return all skills, sorted by name; those of the user override those of the project."""
+    """Return all skills, sorted by name; user skills override project skills."""
     notes: list[ConfigNote] = []
     folders: list[tuple[Path, PromptScope]] = [(Path(config_dir(env), "skills"), "user")]
     if trusted:

@@ -318,7 +318,7 @@ BUILT_IN_STYLES: Final = (
 def discover_output_styles(
     project: str, *, trusted: bool, env: Mapping[str, str] | None = None
 ) -> tuple[tuple[OutputStyle, ...], tuple[ConfigNote, ...]]:
-    """Return all output styles; those of the project override the user's, and both the built-in ones."""
+    """Return all output styles; project styles override user styles, and both override built-in styles."""
     notes: list[ConfigNote] = []
     folders: list[tuple[Path, _StyleOrigin]] = [(Path(config_dir(env), "output-styles"), "user")]
     if trusted:

@@ -137,7 +137,7 @@ class UsageMeter:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the time limit, None without one; sub-agents share the limit of the session."""
+        """Seconds until the time limit, None if there is no limit; sub-agents share the limit of the session."""
         if self._parent is not None:
             return self._parent.seconds_left
         max_seconds = self.limits.seconds

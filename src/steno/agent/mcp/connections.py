@@ -393,7 +393,7 @@ async def _import_library() -> None:
     """Import the library, which is slow.
 
     Raises:
-        BadRequest: It is not installed.
+        BadRequest: The library is not installed.
     """
     require("mcp", "an MCP server")
     await asyncio.to_thread(importlib.import_module, "mcp")

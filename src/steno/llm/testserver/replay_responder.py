@@ -32,7 +32,7 @@ class RecordedReply(msgspec.Struct, kw_only=True):
     words: tuple[str, ...] = ()
     """Prompts since the previous response."""
     results: dict[str, str] = {}
-    """Texts of the tool results since then, by tool call ID."""
+    """Texts of the tool results since the previous response, by tool call ID."""
     blocks: list[_Block] = []
     stop_reason: str = ""
     stop_sequence: str | None = None
@@ -65,7 +65,7 @@ def result_text(block: _Block) -> str:
 
 
 def recorded_replies(session: Session) -> Iterator[RecordedReply]:
-    """Yield the responses of a session's conversation in order, then those of its sub-agents."""
+    """Yield the responses of a session's conversation in order, then the responses of its sub-agents."""
     yield from _thread_replies(session.transcript, session.conversation(), session.id)
     for agent in session.all_agents:
         name = agent.agent_id or agent.call_id or "sub-agent"

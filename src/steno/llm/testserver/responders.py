@@ -79,7 +79,7 @@ class ResponderRequest(msgspec.Struct, frozen=True):
 
     @property
     def reply_count(self) -> int:
-        """Number of responses after that prompt."""
+        """Number of responses after the last prompt."""
         messages_after = self.messages[self._prompt_index + 1 :]
         return sum(message.get("role") == "assistant" for message in messages_after)
 

@@ -407,7 +407,7 @@ class BriefTurn(msgspec.Struct, frozen=True, kw_only=True):
     backups: tuple[FileBackup, ...] = ()
     """Files with a new backup in the turn."""
     compactions: tuple[ContextCompaction, ...] = ()
-    """Reductions of the context: a full compaction immediately before the turn, others during it."""
+    """Reductions of the context: a full compaction immediately before the turn, all others during the turn."""
     queue: tuple[QueueOperation, ...] = ()
     """Queue operations during the turn."""
     work: WorkSummary = WorkSummary()

@@ -73,7 +73,7 @@ class TurnPositions:
         return self._numbers.get(named_node.index)
 
     def turn_at(self, index: int) -> int | None:
-        """Return the turn at a position: that of the last record before it, or the first turn."""
+        """Return the turn of the last record before a position; the first turn if there is no such record."""
         if not self._indexes:
             return None
         place = bisect_left(self._indexes, index + 1) - 1
@@ -433,7 +433,7 @@ def _steps_by_call(steps: Iterable[Step]) -> dict[str, Step]:
 
 
 def _mark_final(texts: list[AssistantText], answer: str) -> Iterator[AssistantText]:
-    """Yield the texts, with those that form the answer marked as final."""
+    """Yield the texts, and mark the texts that form the answer as final."""
     model_texts = [place for place, text_ in enumerate(texts) if not text_.synthetic]
     final: set[int] = set()
     remaining = answer

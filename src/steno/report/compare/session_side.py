@@ -169,7 +169,7 @@ class CommandRuns(msgspec.Struct):
 
 
 class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two compared sessions. Times are in seconds since 1970; counts are those of the session page."""
+    """One of two compared sessions. Times are in seconds since 1970; counts match the session page."""
 
     id: str
     known: IndexedFacts

@@ -228,7 +228,7 @@ class _SecretLocator:
         return self._turns.get(node.offset) if node is not None else None
 
     def tool_of(self, node: Node | None) -> str:
-        """Return the name of the first tool that a record calls or has a result of."""
+        """Return the name of the first tool in the calls and results of a record."""
         if node is None:
             return ""
         for call_id in (*node.uses, *node.results):

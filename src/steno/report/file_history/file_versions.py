@@ -25,7 +25,7 @@ command  a shell command that names the file ran and may have changed it
 
 
 class KnownLines(msgspec.Struct, frozen=True):
-    """Consecutive lines of a file, and the number of the first."""
+    """Consecutive lines of a file, and the number of the first line."""
 
     start: int
     lines: tuple[str, ...]

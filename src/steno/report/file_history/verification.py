@@ -108,7 +108,7 @@ def _changing_versions(versions: Iterable[Version]) -> list[Version]:
 
 
 def _compare_with_record(version: Version, text: str, evidence: TouchEvidence, report: VerificationReport) -> str:
-    """Return how a version differs from the record of its own touch; empty if it does not."""
+    """Return the difference between a version and the record of its touch; empty if there is none."""
     if evidence.before is None:
         return ""
     report.befores += 1

@@ -34,7 +34,7 @@ class UsageFigures(msgspec.Struct):
     unpriced: dict[str, int] = {}
     """Tokens by model, for models without a price."""
     slow_price: int = 0
-    """Number of fast responses with the normal price, because the model has no fast price."""
+    """Number of fast responses priced at the normal rates, because the model has no fast rates."""
 
     @property
     def cache_write(self) -> int:

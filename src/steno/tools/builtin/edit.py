@@ -205,7 +205,7 @@ def _find_spans(pattern: re.Pattern[str], raw: str, *, overlapping: bool) -> Ite
 
 
 def _with_line_ends_of(piece: str, text_format: TextFormat) -> TextFormat:
-    """Return the format with the line endings of the replaced piece, which may differ from the file's."""
+    """Return the format with the line endings of the replaced text, which may differ from those of the file."""
     pairs = piece.count("\r\n")
     singles = piece.count("\n") - pairs
     if pairs == singles:

@@ -1,4 +1,4 @@
-"""NotebookEdit, which changes one cell of a notebook, and the cells as Read shows them."""
+"""NotebookEdit, which changes one cell of a notebook, and the cell format that Read shows."""
 
 import asyncio
 import os
