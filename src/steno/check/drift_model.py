@@ -1,9 +1,9 @@
 """Data of drift detection: catalogue shapes, sketches of unknown values, tallies and drifts.
 
 A shape describes one path of the catalogue. Objects with the same names in the same order share a cached plan, so that
-checking another one only compares types. A sketch describes an unknown field as the catalogue would: its types, inner
-fields and versions. Sketches keep names and types but no values, and their size is bounded: an object with too many
-names, or with names that are not plain identifiers, counts as a map with free-form keys.
+checking another object only compares types. A sketch describes an unknown field as the catalogue would: its types,
+inner fields and versions. Sketches keep names and types but no values, and their size is bounded: an object with too
+many names, or with names that are not plain identifiers, counts as a map with free-form keys.
 """
 
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ class Slot:
 
 
 class ShapePlan:
-    """Slots to compare for objects with the same names in the same order."""
+    """Slots to compare for objects with the same field names in the same order."""
 
     __slots__ = ("missing", "slots")
 
@@ -101,7 +101,7 @@ class CatalogueShape:
         self._newest = version_key(newest)
 
     def plan(self, names: tuple[str, ...]) -> ShapePlan:
-        """Return the plan for objects with these names."""
+        """Return the plan for objects with these field names."""
         plan = self.plans.get(names)
         if plan is None:
             plan = ShapePlan(tuple(self.slots.get(name) or self._unknown(name) for name in names))

@@ -365,7 +365,7 @@ class RecordGraph:
         return since_compaction(self.transcript, self.loaded, self.chain, STENO)
 
     def sibling_before(self, node: Node, parent: str | None, removed: Container[object]) -> Node | None:
-        """Return the gathered record right before a chain record, once some records are removed.
+        """Return the gathered record that directly precedes a chain record after some records are removed.
 
         Lines and results of a response are gathered only while the parent chain passes through one of its records. If
         that record is removed, the chain has to pass through a remaining one whose parent is the new `parent`.

@@ -157,7 +157,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str = ""
     """ID of the sub-agent that writes; empty for the session itself."""
     entrypoint: str = ""
-    """Entry point: `cli` for a terminal, `sdk-cli` for a prompt without one; empty if unknown."""
+    """Entry point: `cli` for a terminal, `sdk-cli` for a prompt without a terminal; empty if unknown."""
     slug: str = ""
     """Slug of the session once it has one; plan files are named after it."""
 

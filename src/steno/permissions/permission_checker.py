@@ -259,7 +259,7 @@ class PermissionChecker:
         )
 
     def _glob_targets(self, pattern: str, paths: list[str], cwd: str) -> Iterator[ResolvedPath]:
-        """Yield the directories that a pattern searches, and the literal paths in it."""
+        """Yield the directories that a pattern searches, and the literal paths in the pattern."""
         for path in paths:
             try:
                 folder, rest_pattern = resolve_glob(pattern, path, cwd, self._home_dir)

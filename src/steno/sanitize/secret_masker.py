@@ -378,7 +378,7 @@ class Receipt(msgspec.Struct):
     counts: dict[str, int] = {}
     covers: dict[str, int] = {}
     texts: dict[str, dict[str, int]] = {}
-    """Counts by text."""
+    """Counts by family for each masked text."""
     places: list[MaskLocation] = []
     """Locations; home directories are only counted, because they are frequent."""
 

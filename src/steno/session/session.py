@@ -320,7 +320,7 @@ class Session:
 
     @property
     def forked_from(self) -> str:
-        """Session that this one is forked from, if recorded."""
+        """Session from which this session was forked, if recorded."""
         return self.facts.forked_from[-1] if self.facts.forked_from else ""
 
     @property
@@ -330,7 +330,7 @@ class Session:
 
     @property
     def continues(self) -> tuple[str, ...]:
-        """All other sessions that this one continues: copied, forked, cleared or resumed."""
+        """All other sessions that this session continues: copied, forked, cleared or resumed."""
         facts = self.facts
         names = (*facts.forked_from, *self.resumed_from, *facts.lineage)
         return tuple(dict.fromkeys(name for name in names if name != self.id))

@@ -54,7 +54,7 @@ LIVE_SECONDS: Final[dict[Ending, float]] = {
 }
 """Seconds after its last activity for which a session with this ending is live."""
 CLOCK_SKEW: Final = 300.0
-"""Maximum time in seconds by which a record may be ahead of this machine's clock and still be recent."""
+"""Maximum time in seconds by which a record may be ahead of this machine's clock and still count as recent."""
 _STATUS_AFTERWARDS: Final[dict[Ending, SessionStatus]] = {
     "": "empty",
     "question": "waiting",

@@ -256,7 +256,7 @@ def _decode_lines(data: bytes) -> Iterator[_SummaryRecord]:
 
 
 def _decode_loosely(line: bytes) -> list[_SummaryRecord]:
-    """Decode what the fast decoder rejects: a field of another type, a damaged line, or no record."""
+    """Decode a line that the fast decoder rejects: with a field of another type, damaged, or not a record."""
     if b"{" not in line:
         return []
     from steno.format.lenient_json import fill_struct

@@ -89,7 +89,7 @@ def dialect_of_source(source: Source) -> Dialect:
 
 
 def is_converted(source: object) -> TypeGuard["ConvertedSource"]:
-    """Return whether a source is a converted one."""
+    """Return whether a source is a converted file."""
     return getattr(source, "original", None) is not None and hasattr(source, "original_span")
 
 

@@ -136,7 +136,7 @@ def _pair_results(rows: Sequence[DialectRecord], parents: _ParentIndex) -> dict[
 
 
 def _without_deleted_surplus(outcomes: list[DialectRecord], calls: int) -> list[DialectRecord]:
-    """If there are more outcomes than calls, drop deleted ones, which were replaced by others."""
+    """If there are more outcomes than calls, drop deleted outcomes, which were replaced by others."""
     surplus = len(outcomes) - calls
     if surplus <= 0:
         return outcomes

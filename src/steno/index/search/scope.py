@@ -268,7 +268,7 @@ def _unknown_value_error(name: str, value: str, choices: Iterable[str]) -> BadRe
 
 
 def _make_path_test(value: str) -> Callable[[str], object]:
-    """Return a test whether a path equals a value, ends with it, or is below it.
+    """Return a predicate that tests whether a path equals a value, ends with it, or is below it.
 
     With a leading slash only the whole path matches.
     """

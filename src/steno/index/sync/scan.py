@@ -1,4 +1,4 @@
-"""Finds files that changed since the last sync with a walk that stats every file and opens none.
+"""Finds files that changed since the last sync with a walk that stats every file.
 
 Only new and modified files are opened, for the few bytes that distinguish an append from a rewrite.
 """

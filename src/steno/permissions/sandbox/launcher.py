@@ -59,7 +59,7 @@ class _HelperConnection:
 
     def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket, mounts: bytes) -> None:
         self.mounts = mounts
-        """The mount table when the helper copied it; empty without mount namespaces."""
+        """The mount table when the helper copied the mounts; empty without mount namespaces."""
         self.process = process
         self.connection = connection
         self.loop = asyncio.get_running_loop()

@@ -132,7 +132,7 @@ def _paths_beside(hidden: tuple[str, ...]) -> Iterator[str]:
     """Yield paths that together contain everything except the hidden paths.
 
     Rights apply to everything below a directory and cannot be revoked, so every path next to the parents of a hidden
-    path is included. Symbolic links are not: their targets are included where they are.
+    path is included. Symbolic links are not included; their targets are included at their own paths.
     """
     parents = {folder for path in hidden for folder in parent_folders(path, "/")}
     for folder in parents:

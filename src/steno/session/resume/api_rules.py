@@ -20,7 +20,7 @@ MAX_BYTES: Final = 5 << 20
 MAX_SIDE: Final = 8_000
 """Maximum width and height of an image in pixels."""
 MANY_IMAGES: Final = 20
-"""With more images than this in one request, the limit is `MAX_SIDE_AMONG_MANY`."""
+"""Number of images in one request above which the limit is `MAX_SIDE_AMONG_MANY`."""
 MAX_SIDE_AMONG_MANY: Final = 2_000
 
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -91,7 +91,7 @@ def takes_turn_over(*, tentative: bool, first: bool, after_compaction: bool) -> 
 
 
 def is_unprompted(origin: Origin | None, *, after_compaction: bool) -> bool:
-    """Return whether an answer continues the turn before the compaction."""
+    """Return whether an answer continues the turn before a compaction, because no prompt follows the compaction."""
     return after_compaction and origin in (None, "summary")
 
 

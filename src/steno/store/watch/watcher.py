@@ -162,7 +162,7 @@ _POLL_SECONDS: Final = 2.0
 """Seconds between scans while notifications are unavailable."""
 _RETRY_SECONDS: Final = 30.0
 _FAILURE_WINDOW: Final = 5.0
-"""Seconds: after a second failure within this time, notifications are suspended."""
+"""Seconds within which a second failure suspends notifications."""
 _MAX_RELIABLE_CHANGES: Final = 4096
 """Number of changes in one batch from which some may have been lost; the library does not report it."""
 _DELETED: Final = 3
