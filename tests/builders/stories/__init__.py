@@ -1,7 +1,7 @@
 """The demo: a few believable weeks of work in four projects, made with the builder."""
 
 from tests.builders.builder import Session
-from tests.builders.stories import gravel, invoice, ledger, tidegauge, trouble
+from tests.builders.stories import gravel, invoice, ledger, postgres, tidegauge, trouble
 
 from steno.format.encode import encode, encode_line
 from steno.format.paths import slug_for_path
@@ -18,7 +18,7 @@ _MEMORY = """# tidegauge
 
 def stories() -> list[Session]:
     """Return all sessions of the demo, oldest first."""
-    rooms = (tidegauge, ledger, invoice, gravel, trouble)
+    rooms = (tidegauge, ledger, invoice, gravel, trouble, postgres)
     made = [each for room in rooms for each in room.stories()]
     return sorted(made, key=lambda each: each.started)
 
