@@ -41,7 +41,7 @@ def write(recording: Recording) -> None:
     """Write the recording: sorted entries with a fixed date, so that equal files give equal bytes."""
     times = {name: ms for name, (_, ms) in sorted(recording.files.items())}
     index = {"projects": recording.projects, "sessions": recording.sessions, "agents": recording.agents, "times": times}
-    with zipfile.ZipFile(RECORDING, "w", zipfile.ZIP_LZMA) as archive:
+    with zipfile.ZipFile(RECORDING, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         archive.writestr(_entry(INDEX), msgspec.json.format(msgspec.json.encode(index)))
         for name in times:
             archive.writestr(_entry(name), recording.files[name][0])
@@ -49,8 +49,7 @@ def write(recording: Recording) -> None:
 
 def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _DATE)
-    # LZMA makes the long session a third smaller than DEFLATE.
-    entry.compress_type = zipfile.ZIP_LZMA
+    entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = _PRIVATE
     return entry
 
