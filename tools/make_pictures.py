@@ -22,7 +22,7 @@ from steno.web.http_server import Server, open_socket
 from steno.web.state.app_state import AppState
 
 FOLDER: Final = ROOT / "docs" / "images"
-PICTURES: Final = {"sessions": "/", "session": "/s/8b912f76-cae9-48f5-a1f5-54a56ee58e0b", "usage": "/usage"}
+PICTURES: Final = {"sessions": "/", "session": "/s/8b912f76-cae9-48f5-a1f5-54a56ee58e0b?turn=19#t19", "usage": "/usage"}
 WIDTH: Final = 1280
 HEIGHT: Final = 800
 
