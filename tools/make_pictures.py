@@ -23,7 +23,7 @@ from steno.web.http_server import Server, open_socket
 from steno.web.state.app_state import AppState
 
 FOLDER: Final = ROOT / "docs" / "images"
-PICTURES: Final = {"sessions": "/", "session": "/s/6429f00f-fc3c-4f28-a384-ea05996b9683", "usage": "/usage"}
+PICTURES: Final = {"sessions": "/", "session": "/s/8b912f76-cae9-48f5-a1f5-54a56ee58e0b?turn=19#t19", "usage": "/usage"}
 WIDTH: Final = 1280
 HEIGHT: Final = 800
 

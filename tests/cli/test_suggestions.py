@@ -91,10 +91,10 @@ def test_an_ambiguous_name_lists_id_title_project_and_date(steno: Steno) -> None
     result = steno("show", "--demo", "the")
     assert result.code == 2
     head, *rows = result.err.splitlines()
-    assert head == "steno: 'the' matches 12 sessions:"
+    assert head == "steno: 'the' matches 13 sessions:"
     assert re.fullmatch(r" +785946e7  Tag the release, but do not push\. +tidegauge +\S.*07:54", rows[0])
     assert len(rows) == 8
-    assert rows[-2].strip() == "and 6 more"
+    assert rows[-2].strip() == "and 7 more"
 
 
 @pytest.mark.usefixtures("demo")

@@ -51,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_demo_has_a_believable_number_of_sessions_in_several_projects() -> None:
-    assert 14 <= len(told()) <= 18
+    assert 14 <= len(told()) <= 19
     assert len({made.cwd for made in told()}) == 4
     assert len({made.session_id for made in told()}) == len(told())
 
@@ -111,9 +111,10 @@ def test_a_rewind_left_work_behind() -> None:
     branched = [
         made for made in told() if any(r["type"] == "last-prompt" and r.get("explicit") for r in made.records())
     ]
-    (made,) = branched
-    prompts = [r for r in made.records() if r["type"] == "user" and r.get("promptSource")]
-    assert len(prompts) > len({r["parentUuid"] for r in prompts})
+    assert len(branched) == 2
+    for made in branched:
+        prompts = [r for r in made.records() if r["type"] == "user" and r.get("promptSource")]
+        assert len(prompts) > len({r["parentUuid"] for r in prompts})
 
 
 def test_an_old_title_points_into_another_file() -> None:
@@ -195,7 +196,7 @@ def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     assert contents(first) == contents(second)
     assert report.sessions == len(told())
     assert report.files == len(contents(first)) - 1
-    assert report.size < 1_500_000
+    assert report.size < 3_000_000
 
 
 def test_the_promised_places_are_filled(tmp_path: Path) -> None:

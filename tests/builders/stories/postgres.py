@@ -14,6 +14,8 @@ from tests.builders.stories.postgres_files import ROOT, STORES, Store
 __all__ = ["stories"]
 
 _TEST: Final = "uv run pytest -q -p no:xdist"
+_HIDDEN: Final = 1_900
+"""Output tokens of a response that are not in its records, such as omitted thinking."""
 
 
 class Do(msgspec.Struct, frozen=True):
@@ -108,10 +110,14 @@ class Work:
 
     def say(self, words: str, *dos: Do, think: str = "", more: int = 0) -> Self:
         """Write a response with thinking, text and tool calls, and the results of the calls."""
+        if not dos and not think and not self.made.depth:
+            think = texts.BEFORE_ANSWERS.get(len(self.made.prompts), "")
         parts: list[str | Json] = [thinking(think)] if think else []
         parts += [words] if words else []
         calls = [do.call for do in dos]
-        self.made.assistant(*parts, *calls, output=_output(words, think, calls))
+        self.made.assistant(*parts, *calls, output=_output(words, think, calls) + _HIDDEN)
+        # Thinking is billed once and not sent again.
+        self.made.context -= _HIDDEN
         for do in dos:
             self._answer(do)
         self.made.much(more)
@@ -447,7 +453,16 @@ def _port(work: Work, store: Store) -> None:
     for output, words, fix in texts.FAILURES.get(store.name, ()):
         work.say("", bad(run, f"Test {store.name}", output, seconds=3))
         work.say(words, change(*fix))
-    work.say("", sh(run, f"Test {store.name}", texts.passed(3 + len(store.columns), 0.7), seconds=3))
+    work.say(
+        "",
+        sh(run, f"Test {store.name}", texts.passed(3 + len(store.columns), 0.7), seconds=3),
+        sh(f"uv run ruff check {path} {tests}", "Run the linter", "All checks passed!"),
+        sh(
+            f"git diff --shortstat -- {path}",
+            "Measure the change",
+            " 1 file changed, 13 insertions(+), 12 deletions(-)",
+        ),
+    )
     work.say(texts.PORTED[store.name])
 
 

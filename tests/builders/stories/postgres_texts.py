@@ -1289,3 +1289,29 @@ MONTH_CHECK: Final = (
     "  UNIQUE (account_id, month),\n  CHECK (extract(day FROM month) = 1)\n",
 )
 MONTH_SHOWN: Final = '    "budgets_month_check" CHECK (EXTRACT(day FROM month) = 1::numeric)'
+
+# Thinking before the final answer, by number of the prompt.
+BEFORE_ANSWERS: Final = {
+    1: "No changes yet. Name the two risks, so that the user can object.",
+    2: "The time zone is an assumption. State it as one.",
+    3: "Mention the consequence for migrations, since Alembic needs models.",
+    4: "The old setting has to keep working for now. Say so.",
+    6: "Three differences are worth naming, because the data can have the same problems.",
+    7: "The index alone does not help. Ask before changing the query.",
+    9: "The user wants to see the pattern before the other stores.",
+    10: "None of the failures came from the query. That is the important part.",
+    14: "unseen_for with fractions was a hidden behaviour. Mention it.",
+    15: "The rest belongs to step 6.",
+    17: "The user was right about the workers. Confirm with the lock waits.",
+    21: "Compare with the time of the SQLite tests, since they asked for parallel runs.",
+    22: "List what was changed in the data: dates, orphans, sequences.",
+    23: "Counts are not proof. Sums and hashes together are.",
+    25: "The savepoint is a change of behaviour that a reviewer will ask about.",
+    27: "Give both times and the reason.",
+    28: "Two hosts: the second one must not fail, only wait.",
+    32: "0.2 ms per request is a fair price. Name it.",
+    35: "Report the time of the whole job, too.",
+    37: "This was a real gap. The monthly job keeps it closed.",
+    38: "The rehearsals are the best estimate.",
+    40: "Do not repeat the report, only what has to be decided.",
+}

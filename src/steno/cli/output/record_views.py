@@ -302,9 +302,9 @@ def _record_line(
     record = session.transcript.record(node)
     rails = "".join(position.rails[:-1] if position.branch_mark else position.rails) + position.branch_mark
     mark = "◆" if is_leaf else "●" if in_conversation else "·"
-    column = min(_KIND_WIDTH, width // 3)
+    column = min(_KIND_WIDTH, width // 3, max(width - len(rails) - 14, 1))
     kind = one_line(record.kind, column)
-    available = width - len(rails) - 14 - column
+    available = max(width - len(rails) - 14 - column, 0)
     notes = truncate(_record_note(node, session, is_leaf=is_leaf), available)
     is_deleted = node.type == "deleted"
     text = "" if is_deleted else record_excerpt(record, max(available - len(notes), 0))
