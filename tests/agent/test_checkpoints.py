@@ -420,7 +420,7 @@ def test_a_folder_that_became_a_link_leads_nowhere(desk: Desk, tmp_path: Path) -
     desk.bash(work)
     done = desk.points.restore(prompt, force=True)
     assert tree_of(outside) == {"made": ((outside / "made").stat().st_mode, b"not ours")}
-    assert {Path(e.path).name: "links out" in e.obstacle for e in done.skipped} == {"a": True, "made": True}
+    assert {Path(e.path).name: "outside the project" in e.obstacle for e in done.skipped} == {"a": True, "made": True}
 
 
 def test_a_file_outside_that_a_tool_has_changed_is_taken_back(desk: Desk, tmp_path: Path) -> None:

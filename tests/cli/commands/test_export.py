@@ -151,8 +151,8 @@ def test_what_is_there_is_not_written_over(steno: Steno, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "one of them"),
-        (("last", "--project", "x"), "one of them"),
+        ((), "exactly one of SESSION, --project and --query"),
+        (("last", "--project", "x"), "exactly one of SESSION, --project and --query"),
         (("last", "--format", "json", "--level", "low"), "--level cannot be combined"),
         (("last", "--format", "steps"), "needs a directory"),
         (("--project", "gravel"), "needs a directory"),
