@@ -127,21 +127,29 @@ def run_explorer(
         is_empty, demo, home = True, True, locate_index(_write_demo_sessions())
     app_state = AppState(home, demo=demo)
     listen_address = listen_address or ListenAddress()
+    show_status = _ignore_status if as_json else _print_status
+    is_status_printed = threading.Event()
+
+    def show_first_sync() -> None:
+        is_status_printed.wait()
+        show_status(app_state.index_status.problem or "The index is up to date.")
+
     with open_socket(listen_address.host, listen_address.port) as listening_socket:
+        threading.Thread(target=_sync_on_changes, args=(app_state, show_first_sync), daemon=True).start()
         try:
             server = Server(app_state, listening_socket, on_new_url=_print_new_address, user_token=listen_address.token)
             url = server.login_url()
             print_line = write_json if as_json else _print_address
             print_line({"url": url, "port": server.address.port, "roots": list(home.roots)})
-            show_status = _ignore_status if as_json else _print_status
             show_status(
                 "No sessions found. Showing demo sessions." if is_empty else f"Sessions: {', '.join(home.roots)}"
             )
-            threading.Thread(target=_sync_on_changes, args=(app_state, show_status), daemon=True).start()
-            if not open_browser or not _can_open_browser():
-                show_status("Open the address in a browser. Press Ctrl+C to stop.")
-            else:
-                show_status("Opening a browser. Press Ctrl+C to stop.")
+            opens_browser = open_browser and _can_open_browser()
+            action = "Opening a browser." if opens_browser else "Open the address in a browser."
+            show_status(f"{action} Press Ctrl+C to stop.")
+            show_status("Updating the index ...")
+            is_status_printed.set()
+            if opens_browser:
                 threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
             server.run_until_stopped()
         finally:
@@ -196,7 +204,7 @@ def _print_new_address(url: str) -> None:
     _print_status(f"URL for another browser: {url}")
 
 
-def _sync_on_changes(app_state: "AppState", show_status: Callable[[str], None]) -> None:
+def _sync_on_changes(app_state: "AppState", show_first_sync: Callable[[], None]) -> None:
     """Update the index now and whenever a file changes."""
     from steno.store.watch.watcher import FileWatcher
     from steno.web.http_server import preload
@@ -204,11 +212,9 @@ def _sync_on_changes(app_state: "AppState", show_status: Callable[[str], None]) 
     app_state.rebuild = lambda: threading.Thread(target=_sync_and_publish, args=(app_state,), daemon=True).start()
     with FileWatcher(app_state.home.roots) as watch:
         for number, changes in enumerate(watch):
-            if not number:
-                show_status("Updating the index ...")
             _sync_index(app_state, app_state.home)
             if not number:
-                show_status(app_state.index_status.problem or "The index is up to date.")
+                show_first_sync()
             app_state.pubsub.publish(None if changes.rescan else changes.paths)
             if not number:
                 preload(app_state)
