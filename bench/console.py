@@ -68,7 +68,7 @@ def ready() -> float:
     best = 9.0
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder, terminal(folder, ScriptedResponder()) as console:
-            console.open(wait="starting")
+            console.open(wait="Starting")
             best = min(best, cpu(console.child.pid))
             console.send("typed")
             console.sees("typed")
