@@ -9,7 +9,8 @@ from tests.conftest import WriteConfig
 
 from steno.agent.config.models import check_alias
 from steno.cli.main import COMMANDS
-from steno.errors import BadRequest
+from steno.errors import BadRequest, NotFound
+from steno.store.session_lookup import find
 
 
 @pytest.mark.parametrize(
@@ -107,12 +108,35 @@ def test_a_similar_id_or_title_is_suggested(steno: Steno, name: str) -> None:
     assert "Did you mean 785946e7 (Tag the release, but do not push.)?" in result.err
 
 
-def test_titles_in_suggestions_are_sanitized(steno: Steno, config: WriteConfig) -> None:
+def test_sessions_with_equal_short_ids_are_listed_with_full_ids(steno: Steno, config: WriteConfig) -> None:
+    ids = ("abcd1111-0000-4000-8000-000000000000", "abcd1111-0000-4000-8000-000000000001")
+    config(*(session(seed=name, session_id=name).turn("Hi", "Ho") for name in ids))
+    result = steno("show", "abcd")
+    assert result.code == 2
+    assert all(f" {name}  Hi " in result.err for name in ids)
+
+
+def test_titles_in_suggestions_are_sanitized(config: WriteConfig) -> None:
     config(session("hostile").user("paint \x1b[31mit red\x07 now").assistant(text("ok")))
-    result = steno("show", "paint [31mit redd now")
+    with pytest.raises(NotFound) as missing:
+        find("paint [31mit redd now")
+    assert "Did you mean" in missing.value.hint
+    assert not re.search(r"[\x00-\x1f]", missing.value.hint)
+
+
+@pytest.mark.parametrize(("option", "view"), [("--prompt", "--as-resumed"), ("--client", "--as-resumed")])
+@pytest.mark.usefixtures("demo")
+def test_an_option_of_another_view_names_that_view(steno: Steno, option: str, view: str) -> None:
+    result = steno("show", "--demo", "last", option, "2.1.325")
+    assert result.code == 2
+    assert result.err.startswith(f"steno: {option} requires {view}\n")
+
+
+def test_a_search_without_sessions_names_the_next_step(steno: Steno) -> None:
+    result = steno("search", "x")
     assert result.code == 1
-    assert "Did you mean" in result.err
-    assert not re.search(r"[\x00-\x08\x0b-\x1f]", result.err)
+    assert result.out.startswith("No sessions to search. Run `")
+    assert result.out.endswith(" demo` to write demo sessions.\n")
 
 
 @pytest.mark.parametrize(("name", "alias"), [("opsu", "opus"), ("Sonet", "sonnet"), ("hiaku[1m]", "haiku")])
