@@ -364,6 +364,7 @@ def _call_with_recovery(arguments: list[str]) -> int:
 
 def _print_candidates(error: Ambiguous) -> bool:
     """Print the sessions that an ambiguous name matches; return whether all were readable."""
+    from steno.format.paths import SHORT_ID_LENGTH
     from steno.report import humanize
     from steno.sanitize.terminal import one_line, pad
     from steno.store import environment
@@ -379,8 +380,8 @@ def _print_candidates(error: Ambiguous) -> bool:
     if len(summaries) < len(paths) or len({summary.id for summary in summaries}) < len(summaries):
         return False
     print_error(f"{error}:")
-    short_ids = {summary.id[: humanize.SHORT_ID_LENGTH] for summary in summaries}
-    id_length = humanize.SHORT_ID_LENGTH if len(short_ids) == len(summaries) else None
+    short_ids = {summary.id[:SHORT_ID_LENGTH] for summary in summaries}
+    id_length = SHORT_ID_LENGTH if len(short_ids) == len(summaries) else None
     for summary in summaries:
         short_id, project = summary.id[:id_length], one_line(humanize.project_name(summary.project))
         date = humanize.day_and_time(summary.ended, now) if summary.ended is not None else ""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno.format.encode import encode
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
-from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR, SHORT_ID_LENGTH
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.sanitize.terminal import StyledLine, clean, display_width, one_line, truncate, wrap
 
 if TYPE_CHECKING:

@@ -221,6 +221,8 @@ def is_agent_id(text: str) -> bool:
 # Builders
 
 JSONL_SUFFIX: Final = ".jsonl"
+SHORT_ID_LENGTH: Final = 8
+"""Characters of a session ID shown to users."""
 """File name suffix of transcripts."""
 
 

@@ -24,8 +24,6 @@ _THOUSAND: Final = 1000
 MS_PER_SECOND: Final = 1000
 _MILLION_FROM: Final = 999_950  # from here on `1000.0k` would be written
 MICRO_DOLLARS_PER_DOLLAR: Final = 1_000_000
-SHORT_ID_LENGTH: Final = 8
-"""Characters of a session ID shown to users."""
 MINUS_SIGN: Final = "\N{MINUS SIGN}"
 _MICROS_PER_CENT: Final = 10_000
 _BILLION: Final = 1_000_000_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
-from steno.format.paths import JSONL_SUFFIX, is_agent_id
+from steno.format.paths import JSONL_SUFFIX, SHORT_ID_LENGTH, is_agent_id
 from steno.store import environment
 from steno.store.archive.file_access import archive_exists
 from steno.store.discovery import (
@@ -121,7 +121,6 @@ _MAX_COMPARED_SESSIONS: Final = 300
 _MAX_COMPARED_NAME: Final = 60
 _MAX_SIMILAR: Final = 2
 _MIN_SIMILARITY: Final = 0.7
-_SHORT_ID_LENGTH: Final = 8
 _AGENT_PREFIX: Final = "agent-"
 
 
@@ -302,7 +301,7 @@ def _similar_sessions(name: str, root: Roots, session_filter: SessionFilter) -> 
     for _, summary in summarize_files(sessions_newest_first(root)[:_MAX_COMPARED_SESSIONS]):
         if not session_filter(summary):
             continue
-        label = f"{one_line(summary.id)[:_SHORT_ID_LENGTH]} ({one_line(summary.title, _MAX_COMPARED_NAME)})"
+        label = f"{one_line(summary.id)[:SHORT_ID_LENGTH]} ({one_line(summary.title, _MAX_COMPARED_NAME)})"
         labels.setdefault(summary.id[: len(name)].lower(), label)
         labels.setdefault(summary.title[:_MAX_COMPARED_NAME].casefold(), label)
     names = get_close_matches(name.casefold(), labels, _MAX_SIMILAR, _MIN_SIMILARITY)

@@ -13,11 +13,11 @@ from steno.cli.fresh_index import NO_SYNC, open_fresh_index
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.cli.output.file_history_lines import version_origin
 from steno.cli.output.screen import Screen, print_error, write_json
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import clock, humanize
 from steno.report.blame import FileBlame, LineOrigin
 from steno.report.clock import iso_time_from_ms, seconds_from_ms
 from steno.report.file_history.file_versions import Version
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, StyledLine, clean, display_width, one_line, pad, truncate
 from steno.store import environment
 from steno.store.git import Commit

@@ -15,8 +15,9 @@ from steno.cli.fresh_index import NO_SYNC, open_fresh_index
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, SESSIONS, WIDTH, add_options
 from steno.cli.output.screen import Screen, print_error, write_bytes
 from steno.errors import NotFound
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import clock, humanize
-from steno.report.humanize import MINUS_SIGN, SHORT_ID_LENGTH
+from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.terminal import (
     ColourMode,
     StyledLine,

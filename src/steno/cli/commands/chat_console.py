@@ -11,7 +11,7 @@ from steno.agent.events import Event
 from steno.cli.output.screen import Screen
 from steno.errors import BadRequest
 from steno.format.lenient_json import as_object
-from steno.report.humanize import SHORT_ID_LENGTH
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.sanitize.terminal import (
     ColourMode,
     StyledLine,

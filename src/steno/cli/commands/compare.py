@@ -17,6 +17,7 @@ from steno.cli.output.file_history_lines import added_text, removed_text
 from steno.cli.output.screen import Screen, write_bytes, write_json
 from steno.cli.output.table_layout import Column, layout_columns
 from steno.errors import BadRequest
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import clock, humanize
 from steno.report.actions.action import TestResult
 from steno.report.compare import Comparison, SessionSide
@@ -31,7 +32,6 @@ from steno.report.compare.comparison import (
     shared_text,
 )
 from steno.report.compare.session_side import CommandRuns, FileTouches, PathItem
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, StyledLine, display_width, one_line, truncate, wrap
 from steno.store import environment
 

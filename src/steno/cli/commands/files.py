@@ -13,8 +13,9 @@ from steno.cli.fresh_index import NO_SYNC, open_fresh_index
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options, complete
 from steno.cli.output.screen import Screen, print_error, write_bytes, write_json
 from steno.errors import BadRequest, NotFound
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import clock
-from steno.report.humanize import MS_PER_SECOND, SHORT_ID_LENGTH
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_references import printable_path
 from steno.sanitize.terminal import ColourMode
 from steno.store import environment

@@ -11,9 +11,8 @@ from steno.cli.command_arguments import root_arguments, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, SESSION, WIDTH, add_options
 from steno.cli.output.screen import Screen, escape_invisible, print_error, print_paged, write_bytes, write_json
 from steno.errors import NotFound
-from steno.format.paths import JSONL_SUFFIX
+from steno.format.paths import JSONL_SUFFIX, SHORT_ID_LENGTH
 from steno.report import humanize
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, clean
 from steno.sanitize.terminal import display_width as width_of
 from steno.session.session import Session

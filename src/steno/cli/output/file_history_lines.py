@@ -5,6 +5,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from steno.cli.output.table_layout import Column, layout_columns
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
 from steno.report.clock import iso_time_from_ms
 from steno.report.file_history.file_versions import History, Version, version_number
@@ -18,7 +19,7 @@ from steno.report.file_history.history import (
 )
 from steno.report.file_history.touched_files import SessionFileTouches, TouchedFile
 from steno.report.file_history.verification import VerificationReport
-from steno.report.humanize import MINUS_SIGN, MS_PER_SECOND, SHORT_ID_LENGTH, relative_to_project
+from steno.report.humanize import MINUS_SIGN, MS_PER_SECOND, relative_to_project
 from steno.sanitize.terminal import StyledLine, clean, one_line, shorten_path, wrap
 
 _MAX_MISMATCHES = 20

@@ -10,6 +10,7 @@ from steno.cli.command_arguments import program_name
 from steno.cli.output.progress import ProgressBar
 from steno.cli.output.screen import Screen, write_json
 from steno.cli.output.table_layout import Column, layout_columns
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.index.search.audit import AUDIT_REASONS, FileAudit, audit_index
 from steno.index.search.finder import HitGroup, group_hits
 from steno.index.search.hit_text import Excerpt, HitReader, HitText, best_excerpt, message_offset
@@ -17,7 +18,6 @@ from steno.index.search.query_parser import FILTERS, Query
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.index.sync.scan import path_from_column
 from steno.report import clock, humanize
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import SessionReferences, json_encodable, printable_path, shell_argument
 from steno.sanitize.terminal import StyledLine, StyledText, clean, display_width, one_line, pad, truncate, wrap
 from steno.store import environment

@@ -14,10 +14,11 @@ from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label, records_in_dialect
 from steno.format.line_diff import numbered_changes
 from steno.format.message import ToolUse
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.format.records import Record
 from steno.format.tool_catalogue import FILE_TOOLS, SHELL, TEXT_EDITING_TOOLS
 from steno.report import humanize
-from steno.report.humanize import MINUS_SIGN, SHORT_ID_LENGTH
+from steno.report.humanize import MINUS_SIGN
 from steno.report.markdown_renderer import markdown_lines
 from steno.sanitize.terminal import (
     StyledLine,

@@ -13,9 +13,9 @@ from typing import Any, Final
 from steno.cli.command_arguments import root_arguments
 from steno.cli.output.screen import Screen
 from steno.cli.output.table_layout import Column, layout_columns
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
 from steno.report.clock import iso_time_from_ms
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.usage.usage_explanation import ExplainedLine, ExplainedResponse, UsageExplanation
 from steno.report.usage.usage_query import UsageQuery
 from steno.report.usage.usage_report import (

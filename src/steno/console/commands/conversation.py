@@ -10,8 +10,8 @@ from steno.console.chat_status import MODE_DESCRIPTIONS
 from steno.console.commands import ConsoleCommand, with_session
 from steno.console.dialog import Choice, Dialog
 from steno.errors import BadRequest, StenoError
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
-from steno.report.humanize import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
     from steno.agent.agent_session import AgentSession

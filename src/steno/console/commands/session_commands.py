@@ -12,8 +12,8 @@ from steno.console.commands import ConsoleCommand
 from steno.console.dialog import Choice, Dialog
 from steno.console.external_programs import run_program, steno_command
 from steno.errors import BadRequest
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import StyledLine, one_line
 from steno.session.session import Session
 from steno.session.transcript import Node

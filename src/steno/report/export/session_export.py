@@ -15,11 +15,12 @@ import msgspec
 from steno.errors import BadRequest, Unreadable, Unwritable
 from steno.extras import require
 from steno.format.encode import encode_line
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import clock
 from steno.report.export.export_formats import api_messages, lossless_json, render_markdown, render_plain_text
 from steno.report.export.export_options import ExportFormat, ExportLevel
 from steno.report.export.session_masking import MaskedSession, open_masked
-from steno.report.humanize import SHORT_ID_LENGTH, local_date
+from steno.report.humanize import local_date
 from steno.report.usage.usage_query import UsageQuery
 from steno.sanitize.secret_masker import Masker
 from steno.session.session import Session

@@ -7,8 +7,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
-from steno.report.humanize import MS_PER_SECOND, SHORT_ID_LENGTH, money
+from steno.report.humanize import MS_PER_SECOND, money
 from steno.report.project_config import ProjectNote, SessionTodos, TypedPrompt
 from steno.report.project_overview import LinkedPullRequest, ProjectOverview, WeeklyUsage, load_project_overview
 from steno.sanitize.html import trusted_markup

@@ -12,10 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from steno.errors import BadRequest, NotFound, StenoError
-from steno.format.paths import JSONL_SUFFIX
+from steno.format.paths import JSONL_SUFFIX, SHORT_ID_LENGTH
 from steno.report.export.export_options import ExportFormat
 from steno.report.export.session_export import ExportJob, export_chunks
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.secret_masker import Masker
 from steno.web.export.session_pages import render_page_bytes
 from steno.web.sse import KEEPALIVE, QUIET_SECONDS, RETRY, encode_event, pause_since, stream_response

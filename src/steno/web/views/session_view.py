@@ -10,8 +10,9 @@ import msgspec
 
 from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import humanize
-from steno.report.humanize import SHORT_ID_LENGTH, money
+from steno.report.humanize import money
 from steno.report.pricing import Cost, PriceTable, cost_of_nodes
 from steno.report.session_list import usage_by_session
 from steno.report.session_lookup import SessionIndexRow, count_copied_responses, neighbour_keys, session_index_row

@@ -14,8 +14,8 @@ from steno.cli.output.progress import ProgressBar
 from steno.cli.output.screen import Screen, report_unreadable, write_json
 from steno.cli.output.table_layout import Column, layout_columns, wrap_line
 from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
+from steno.format.paths import SHORT_ID_LENGTH
 from steno.report import clock, humanize
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import printable_path, stem_of
 from steno.sanitize.terminal import ColourMode, StyledLine, one_line
 from steno.store.archive.archive import Archive, ArchiveReport, RestoreResult, SessionGroup, session_groups

@@ -22,11 +22,10 @@ from steno.cli.output.findings import problem_json
 from steno.cli.output.progress import ProgressBar
 from steno.cli.output.screen import Screen, print_paged, report_unreadable, write_json
 from steno.cli.output.table_layout import wrap_line
-from steno.format.paths import JSONL_SUFFIX
+from steno.format.paths import JSONL_SUFFIX, SHORT_ID_LENGTH
 from steno.permissions.sandbox.mechanisms import SandboxSupport, probe_sandbox
 from steno.report import clock, humanize
 from steno.report.check_policy import load_check_policy
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.retention import Retention, retention_json
 from steno.report.session_references import SessionReferences, printable_path, session_title, shell_argument
 from steno.sanitize.terminal import ColourMode, StyledLine, display_width, one_line, shorten_path, wrap

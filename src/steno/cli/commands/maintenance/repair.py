@@ -18,9 +18,8 @@ from steno.cli.output.screen import Screen, print_paged, write_bytes, write_json
 from steno.cli.output.table_layout import session_heading, wrap_line
 from steno.errors import BadRequest, Busy, NotFound
 from steno.format.encode import encode
-from steno.format.paths import JSONL_SUFFIX, is_uuid
+from steno.format.paths import JSONL_SUFFIX, SHORT_ID_LENGTH, is_uuid
 from steno.report import humanize
-from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import printable_path, session_title, shell_argument
 from steno.sanitize.terminal import ColourMode, StyledLine, clean, one_line, wrap
 from steno.session.resume.api_rules import Breach
